@@ -1288,6 +1288,7 @@ class Glance(Advised):
         self.kept = (0, None, None)  # for how many rounds D will do, D and its graph
         self.divided = []  # what C was divided by in each round since y = x
         self.H, self.gap = [0.0] * (1 + advisers), 0.0  # what the own D and each adviser would have lost
+        self.others = [0.0] * (1 + advisers)  # logarithms of the weights that other keys of a family give to each
         self.own = {}  # by round, D without advice
 
     def renew(self):
@@ -1328,7 +1329,7 @@ class Glance(Advised):
     def trust(self, experts, more=None):
         """Return T of those who are there, by number from 1 on and 0 for the own D, and -y ln of the sum."""
         y = (self.gap + 1e-6) / math.log(len(self.H))
-        lost = {k: self.H[k] + (more or {}).get(k, 0.0) for k in experts}
+        lost = {k: self.H[k] - y * self.others[k] + (more or {}).get(k, 0.0) for k in experts}
         least = min(lost.values())
         T = {k: math.exp(max(-700, -(each - least) / y)) for k, each in lost.items()}
         sum_ = math.fsum(T.values())
@@ -1355,6 +1356,7 @@ class Glance(Advised):
     def add(self):
         super().add()
         self.H.append(min(self.H))
+        self.others.append(0.0)
 
     def new_arm(self, waiting):
         """Let an arm come, the last; there are no advisers. Return the rounds that wait, in which it was absent."""
@@ -1544,6 +1546,83 @@ class Glance(Advised):
             if self.errors[j] < 0.9 * self.errors[best]:
                 best = j
         self.b = self.levels[best]
+
+
+# glance with an incumbent, adviser 0, and an allowance W: Z = 0, and in each round
+#
+#  1  q = E_0;  D and d as in glance
+#  2  Jhat(beta) = sum_i r_i d_i + max over j with p_j > 0 of
+#                  sum over i in A(j) of (max(r_i, 0) (1 - d_i) + max(-r_i, 0) d_i) / P_i, with r = p - q
+#  3  beta = 1 - rho if Z + Jhat <= W there, else the largest that is allowed of those that 20 bisections look at, or 0
+#  4  Z += Jhat;  p = (1 - beta) q + beta D
+#  5  told: Z += sum_i r_i d_i + sum over i in A(arm) of r_i (l_i - d_i) / P_i - Jhat, with A and P of the ask, if all
+#     those l_i are told; otherwise Z stays
+
+
+class GlanceKeys:
+    """Keys that learn trust together: AdaHedge on what the own D and each adviser would have lost, over all keys."""
+
+    def __init__(self, keys, n_arms, advisers):
+        self.keys = {key: Glance(n_arms, advisers) for key in keys}
+        self.H, self.gap = np.zeros(1 + advisers), 0.0
+
+    def update(self, told):
+        """Learn the rounds of one batch, by key: a round, the arm and the losses."""
+        before = {key: np.array(self.keys[key].H) for key in told}
+        for key, (round_, arm, losses) in told.items():
+            self.keys[key].update(round_, arm, losses)
+        c = sum(np.array(self.keys[key].H) - before[key] for key in told)
+        y = (self.gap + 1e-6) / math.log(self.H.size)
+        T = np.exp(-(self.H - self.H.min()) / y)
+        T /= T.sum()
+        least = (c[T > 0]).min()
+        mix = least - y * math.log(math.fsum(T * np.exp(-(c - least) / y)))
+        self.gap += max(0.0, float(T @ c) - mix)
+        self.H = self.H + c
+        y = (self.gap + 1e-6) / math.log(self.H.size)
+        for key in self.keys.values():
+            key.others = list((self.H.min() - self.H) / y)
+
+
+class GlanceWithIncumbent(Glance):
+    """The rule."""
+
+    def __init__(self, n_arms, advisers, allowance):
+        super().__init__(n_arms, advisers)
+        self.allowance, self.spent, self.reserved = allowance, 0.0, {}
+
+    def most(self, p, q, d, A):
+        P = observation(p, A)
+        worst = [max(r * (0 - d_i), r * (1 - d_i)) for r, d_i in zip(p - q, d, strict=True)]
+        sums = [sum(worst[i] / P[i] for i in np.flatnonzero(A[j]) if worst[i] > 0) for j in range(self.K) if p[j] > 0]
+        return float((p - q) @ d) + max(sums)
+
+    def distribution(self, A, advice) -> AdvisedRound:
+        made = super().distribution(A, advice)
+        q, top = np.array(advice[0]), 1 - self.share()
+
+        def play(beta):
+            return (1 - beta) * q + beta * made.D
+
+        def fits(beta):
+            return self.spent + self.most(play(beta), q, made.d, made.A) <= self.allowance
+
+        low, high = (top, top) if fits(top) else (0.0, top)
+        for _ in range(20):
+            middle = (low + high) / 2
+            low, high = (middle, high) if fits(middle) else (low, middle)
+        p = play(low)
+        self.reserved[made.t] = self.most(p, q, made.d, made.A)
+        self.spent += self.reserved[made.t]
+        return made._replace(p=p, q=q, beta=low)
+
+    def update(self, told: AdvisedRound, arm, losses, A=None) -> Spent:
+        seen, P = np.flatnonzero(told.A[arm]), observation(told.p, told.A)
+        if all(i in losses for i in seen):
+            r = told.p - told.q
+            J = float(r @ told.d) + sum(r[i] * (losses[i] - told.d[i]) / P[i] for i in seen)
+            self.spent += J - self.reserved[told.t]
+        return super().update(told, arm, losses, A)
 
 
 # EXP3.G++ in epochs. Each round t after the initial ones, with d the growth:

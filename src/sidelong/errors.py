@@ -9,6 +9,7 @@
     ├── LearnerError              an unknown learner, or an option it does not take
     ├── CodeError                 code of your own cannot be imported or compiled; names the line
     ├── FeatureError              features that cannot be read, or are not like the first ones
+    ├── AdviceError               advice that names no arm, or gives probabilities that are none
     ├── LossError                 a loss outside [0, 1], missing, or of an arm that was not revealed
     │   └── OutcomeError          what happened contradicts itself, or leaves its range
     ├── WorldError                a world of losses cannot be built from what was given
@@ -59,6 +60,10 @@ class CodeError(SidelongError, ValueError):
 
 class FeatureError(SidelongError, ValueError):
     """Features that cannot be read, or that are not like the first ones."""
+
+
+class AdviceError(SidelongError, ValueError):
+    """Advice that names no arm, or gives probabilities that are none; or a learner that takes no advice."""
 
 
 class LossError(SidelongError, ValueError):

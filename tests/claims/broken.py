@@ -312,7 +312,7 @@ BROKEN_CERTIFICATE = {
         {"settle": rebind(certificates.settle, "settle", observe=observe_itself_only)},
         "certificate-mean",
     ),
-    "certifies_without_a_limit": (settle_with(_most=lambda _: np.inf), "certificate-mean"),
+    "certifies_without_a_limit": (settle_with(most_of=lambda _: np.inf), "certificate-mean"),
     "certifies_what_is_not_told": (settle_with(_reveal=learn_what_is_not_told), "certificate-lost"),
 }
 

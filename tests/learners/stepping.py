@@ -100,7 +100,7 @@ def _play_harshly(params, state, graph, first, others, rounds, p, losses, trace,
         start = graph.start[arm]
         for e in range(start, graph.stop[arm]):
             losses[e - start] = first if graph.targets[e] == 0 else others
-        update(params, state, graph, Told(t, arm, p, losses, trace, present, 0))
+        update(params, state, graph, Told(t, arm, p, losses, trace, present, 0, graph))
     return 0
 
 

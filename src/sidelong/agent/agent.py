@@ -11,6 +11,7 @@ import numpy as np
 
 from sidelong._jit import bind
 from sidelong._packed import Packed, pack
+from sidelong.agent import advice as advising
 from sidelong.agent import codec, graphs, logs, observers, rules
 from sidelong.agent.decision import Decision, SparingDecision, decision_at
 from sidelong.agent.estimates import estimates_of
@@ -25,6 +26,7 @@ from sidelong.agent.states import kept_names
 from sidelong.checks import check_whole, short
 from sidelong.display.tables import html_table
 from sidelong.errors import LearnerError, UnknownDecisionError
+from sidelong.evaluation.advisers import AdvisersTable
 from sidelong.graphs.presence import with_absent_arm
 from sidelong.learners.interface import Asked, all_probabilities, refusal, widen_trace
 from sidelong.outcomes.revealed import Revealed
@@ -63,6 +65,9 @@ class Agent(Persistent):
         certificate: whether to keep what `certificate` needs, 21 numbers for each arm. It changes no decision.
         prior: what one believes of some arms, by number or label: what each loses per round, and for how many rounds of
             evidence that counts. `glance` and `exp3-set` take it.
+        incumbent: the name of the adviser who decides today. Every `ask` needs its advice, and the expected loss of all
+            decisions exceeds its own by at most the allowance. `glance` has a rule for that.
+        allowance: how much may be lost by trying the agent, in all, on average, in numbers of the scale.
         **options: the options of the learner; for "exp3.g++" see `help(sidelong.learners.exp3gpp.configure)`.
 
     Example:
@@ -84,9 +89,21 @@ class Agent(Persistent):
         scale: Scale | None = None,
         certificate: bool = False,
         prior: Prior | None = None,
+        incumbent: str | None = None,
+        allowance: float | None = None,
         **options: Any,  # each learner has its own
     ) -> None:
-        setup = prepare(learner, graph, seed=seed, scale=scale, prior=prior, options=options, certificate=certificate)
+        setup = prepare(
+            learner,
+            graph,
+            seed=seed,
+            scale=scale,
+            prior=prior,
+            options=options,
+            certificate=certificate,
+            incumbent=incumbent,
+            allowance=allowance,
+        )
         self._begin(setup, setup.observers())
 
     def _begin(self, setup: Setup, counted: Observers) -> None:
@@ -113,7 +130,8 @@ class Agent(Persistent):
         self._seed = np.uint64(setup.seed)
         self._ends = setup.ends  # the best and the worst of the scale
         self._tag = setup.tag  # what each round needs is at hand
-        self._n_arms, self._n_traces, self._initial = K, setup.n_traces, setup.initial
+        self._n_arms, self._n_traces, self._n_means, self._initial = K, setup.n_traces, setup.n_means, setup.initial
+        self._advisers, self._needs_advice = setup.advisers, bool(setup.incumbent)
         self._no_mean = np.empty(0)
         p, trace = np.empty(K), np.empty(setup.n_traces)
         drawn = DrawnRound(1, 0, 0, 0, p, trace, np.empty(setup.n_means))
@@ -126,7 +144,7 @@ class Agent(Persistent):
         self._chance: Callable[..., float] | None = None
         self._all_chances: Callable[..., None] | None = None
         bind(self, "_ask", made.ask_one, *known, 1, p, trace, of=of)
-        more = drawn, 1, *self._ends, 1, True
+        more = graph.packed, drawn, 1, *self._ends, 1, True
         bind(self, "_tell", made.tell_one, *known, *more, of=of)
         if setup.learner.is_sparing:
             first = setup.params, self._state, graph.arrays, self._asked(graph, 1, p, trace)
@@ -157,20 +175,41 @@ class Agent(Persistent):
         while len(self._told) > self._remembers:
             self._told.popitem(last=False)
 
-    def ask(self, graph: FeedbackGraph | None = None, available: Iterable[int | str | bool] | None = None) -> Decision:
+    def ask(
+        self,
+        graph: FeedbackGraph | None = None,
+        available: Iterable[int | str | bool] | None = None,
+        advice: Any = None,
+    ) -> Decision:
         """Draw an arm.
 
         Args:
             graph: the graph of this round alone, where graphs change from round to round.
             available: the arms that can be played in this round, by number or label, or a flag for each arm; all if not
                 given. The others are neither played nor revealed. `glance` and `exp3-set` have a bound for that.
+            advice: what you would play yourself: an arm by number or label, or a probability for each arm; or a dict of
+                the name of an adviser to either. One without a name is called "advice". Who is not named, or advises
+                None or an arm that is absent, is silent in this round. Advisers may come and go; there are at most 32
+                names in all. `glance` takes advice.
         """
-        return self._decide(
-            self._graph if graph is None and available is None else self._bank.of_round(graph, available)
-        )
+        shown = self._graph if graph is None and available is None else self._bank.of_round(graph, available)
+        if advice is None and not self._needs_advice:
+            return self._decide(shown)
+        return self._decide(shown, self._read_advice({} if advice is None else advice, shown))
+
+    def _read_advice(self, given: Any, shown: FeedbackGraph) -> np.ndarray | None:
+        """Return the advice of all advisers, one after the other; None if there are none. New ones join now."""
+        setup, rows = self._setup, advising.read_one(given, self._graph)
+        new = advising.new_names(setup.learner, setup.advisers, rows)
+        if setup.incumbent:
+            advising.check_incumbent(setup.incumbent, rows, [shown])
+        if new:
+            state, counted = setup.with_advisers(self._state, len(new))[1], self._observers.with_advisers(len(new))
+            self._play(setup.advised(new), state, counted)
+        return advising.laid_out(self._setup.advisers, rows) if rows else None
 
     def _decide(self, shown: FeedbackGraph, given: np.ndarray | None = None) -> Decision:
-        """Draw an arm for a graph, and keep the decision; the trace ends with what is known before the draw."""
+        """Draw an arm for a graph, and keep the decision; `given` is known before the draw, such as advice."""
         t, mean = self._round + 1, self._no_mean
         trace = np.zeros(self._n_traces)
         if given is not None:
@@ -182,15 +221,16 @@ class Agent(Persistent):
         if not 0 <= arm < self._n_arms:
             raise refusal(self._setup.learner, t, p, arm, self._n_arms)
         absent = 0 if shown is self._graph else shown.arms_without_self_loop.size
-        if absent or self._setup.certificate:
-            mean = np.empty(self._setup.n_means)
+        if absent or self._n_means:
+            mean = np.empty(self._n_means)
             note_asked(self._observers, absent, mean)
         outstanding = -1
         if t > self._initial:
             outstanding = self._outstanding
             self._outstanding = outstanding + 1
         if self._chance is None:
-            decision = Decision(self._tag, shown, drawn_round((t, arm, arm, outstanding, p, trace, mean)))
+            drawn = drawn_round((t, arm, arm, outstanding, p, trace, mean))
+            decision = Decision(self._tag, shown, drawn, self._advisers)
         else:
             decision = self._sparing(shown, t, arm, outstanding, p, trace, mean)
         self._drawn = self._round = t
@@ -335,7 +375,8 @@ class Agent(Persistent):
         """Learn the values in the slots, if they fit; the decision is pending no longer."""
         drawn = made._drawn  # noqa: SLF001  # what users see is slower
         best, worst = ends
-        if self._tell(self._key, shown.packed, drawn, count, best, worst, self._round, foreseen) != FITS:
+        asked = made._graph.packed  # noqa: SLF001
+        if self._tell(self._key, shown.packed, asked, drawn, count, best, worst, self._round, foreseen) != FITS:
             return False
         self._drawn = 0
         del self._pending[drawn.t]
@@ -486,6 +527,26 @@ class Agent(Persistent):
         """
         return observers.best_arm_of(self._observers, self._graph, confidence)
 
+    def advisers(self, confidence: float = 0.95) -> AdvisersTable:
+        """Return what is known of each adviser: what its advice would have lost, beside what was paid in its rounds.
+
+        The intervals of all advisers together hold at every moment at once with the given confidence, whoever chooses
+        the losses watching the draws. Decisions that wait, and those that are lost, count as the worst they can be. The
+        losses are of rounds that the agent's own plays have led to: not what would have happened, had you followed an
+        adviser alone. `trust` is the share of the agent's own choice that follows the adviser now.
+        """
+        known = self._setup, self._observers, self._state, self._pending.values()
+        return AdvisersTable(observers.advisers_of(*known, confidence, self._ends))
+
+    @property
+    def allowance_left(self) -> float:
+        """What is left of the allowance for falling behind the incumbent, in numbers of the scale.
+
+        Decisions that wait, and those that are lost or cancelled, count as the most that they can cost. Where the agent
+        does better than the incumbent, it grows.
+        """
+        return self._setup.allowance_left(self._state, self._ends)
+
     def lateness(self) -> Lateness:
         """Return how late feedback was, and, for exp3.g++ and exp3-set, the bound on the regret that this leaves."""
         outstanding = [made.drawn.outstanding for made in self._pending.values()]
@@ -529,7 +590,7 @@ class Agent(Persistent):
         self._play(replace(setup, params=params, state=first, graph=wider), state, counted)
         for t, made in self._pending.items():
             before, drawn = with_absent_arm(made.graph, wider.labels), made.drawn
-            mean = np.append(drawn.mean, 0.5) if setup.certificate else drawn.mean
+            mean = np.append(drawn.mean, 0.5) if drawn.mean.size else drawn.mean
             trace = widen_trace(setup.learner, drawn.trace, before.n_arms - 1)
             self._pending[t] = made.with_arms(before, drawn._replace(p=np.append(drawn.p, 0.0), trace=trace, mean=mean))
         return wider.n_arms - 1
@@ -593,9 +654,6 @@ class Agent(Persistent):
         bank = Bank(setup.learner, setup.options, [self._graph], "agent")
         made = list(self._pending.values())
         n = len(made)
-        rows = np.zeros((n, K))
-        for row, each in zip(rows, made, strict=True):
-            row[: each.drawn.p.size] = each.drawn.p
         pending = {
             "key": np.zeros(n, np.int64),
             "round": np.array([each.drawn.t for each in made], np.int64),
@@ -604,9 +662,9 @@ class Agent(Persistent):
             "graph": np.array([bank.place(each.graph) for each in made], np.int64),
             "outstanding": np.array([each.drawn.outstanding for each in made], np.int64),
             "probability": np.array([each.probability for each in made], np.float64),
-            "p": rows,
-            "trace": np.array([each.drawn.trace for each in made], np.float64).reshape(n, setup.n_traces),
-            "mean": np.array([each.drawn.mean for each in made], np.float64).reshape(n, setup.n_means),
+            "p": _table([each.drawn.p for each in made], K),
+            "trace": _table([each.drawn.trace for each in made], setup.n_traces),
+            "mean": _table([each.drawn.mean for each in made], setup.n_means, 0.5),
             "x": np.empty((n, 0)),
         }
         return codec.Saved(
@@ -665,6 +723,14 @@ def _marks(told: Collection[Any]) -> np.ndarray:
         values, listed = np.frombuffer(b"".join(losses)), np.array([*itertools.chain(*arms)], np.int64)
         made = iter(rules.marks_of(np.array(rounds, np.int64), values, listed, offsets, np.array(keys, np.int64)))
     return np.array([next(made) if isinstance(each, tuple) else each for each in told], np.int64).reshape(-1, 4)
+
+
+def _table(rows: list[np.ndarray], width: int, more: float = 0.0) -> np.ndarray:
+    """Return rows as a table; what a shorter one lacks is `more`."""
+    table = np.full((len(rows), width), more)
+    for place, row in zip(table, rows, strict=True):
+        place[: row.size] = row
+    return table
 
 
 def _are_alike(one: DrawnRound, other: DrawnRound) -> bool:

@@ -4,8 +4,9 @@
 
     header        kind ("agent" or "family"), learner and its version, options, seed, tag, names of graphs and traces,
                   certificate and alarm; of an agent its round, and how many decisions it remembers; scale, labels,
-                  regressor with its options and the kind of its features, fresh, and the names that a service gave to
-                  pending decisions when the file was taken out of it, where there are such
+                  regressor with its options and the kind of its features, advisers, incumbent and allowance, pooled,
+                  fresh, and the names that a service gave to pending decisions when the file was taken out of it, where
+                  there are such
     params.*      the constants of the learner, as they were computed
     first.*       the state of a key before its first round
     keys.*        of a family, the keys: number; or text, or digits of numbers beyond 64 bits, with where each ends
@@ -13,6 +14,7 @@
     rows.*        seed, round, told (and scale, if some key has its own): a row for each key
     observers.*   means, delays, alarm and certificate: a row for each key
     graph.I.*     low and high, or degree and targets: of the own graph, then of those of pending decisions
+    pool.*        of a family that is pooled: what is known of advisers over all keys
     pending.*     the pending decisions, key after key, oldest first; with their features, where there are such
     regressor.*   where there are features, what the regressor has learned: a row for each key
 
@@ -30,15 +32,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sidelong.agent import observers as observing
+from sidelong.agent.advice import MOST, are_rows
 from sidelong.agent.observers import Observers
+from sidelong.agent.pool import Pool
 from sidelong.agent.regressors import Ridge
 from sidelong.agent.setup import Setup
 from sidelong.agent.state_file import FINITE, graph_to_arrays, read_array, read_graphs
 from sidelong.agent.states import kept_names
-from sidelong.checks import check_whole, short
+from sidelong.checks import check_number, check_whole, short
 from sidelong.errors import SidelongError, StateFileError
 from sidelong.learners import catalogue
-from sidelong.learners.interface import Need
+from sidelong.learners.interface import Need, trace_size
 from sidelong.outcomes.scale import Scale
 
 if TYPE_CHECKING:
@@ -71,6 +75,7 @@ class Saved(NamedTuple):
     pending: dict[str, np.ndarray]  #: columns of `Pending`
     names: dict[str, Any]  #: of decisions that a service made
     regressor: Ridge | None = None  #: what predicts losses from features
+    pool: Pool | None = None  #: of a family whose keys learn trust together
 
 
 def write(kind: str, saved: Saved) -> tuple[Header, Arrays]:
@@ -97,12 +102,9 @@ def write(kind: str, saved: Saved) -> tuple[Header, Arrays]:
         "certificate": setup.certificate,
         "alarm": setup.alarm,
     }
+    header |= _optional(setup)
     if saved.names:
         header["names"] = saved.names
-    if setup.scale is not None:
-        header["scale"] = list(setup.ends)
-    if graphs[0].labels is not None:
-        header["labels"] = list(graphs[0].labels)
     arrays: Arrays = {f"params.{name}": np.asarray(value) for name, value in setup.params._asdict().items()}
     arrays |= {f"first.{name}": getattr(setup.state, name) for name in kept_names(learner, setup.state)}
     arrays |= {f"state.{name}": array for name, array in saved.state.items()}
@@ -111,11 +113,22 @@ def write(kind: str, saved: Saved) -> tuple[Header, Arrays]:
     if saved.regressor is not None:
         header["regressor"], states = saved.regressor.contents()
         arrays |= {f"regressor.{name}": array for name, array in states.items()}
+    if saved.pool is not None:
+        arrays |= {f"pool.{name}": array for name, array in saved.pool._asdict().items()}
     for index, each in enumerate(graphs):
         arrays |= {f"graph.{index}.{name}": array for name, array in graph_to_arrays(each).items()}
     if not pending["x"].shape[1]:
         del pending["x"]
     return header, arrays | {f"pending.{name}": array for name, array in pending.items()}
+
+
+def _optional(setup: Setup) -> Header:
+    """Return what is in the header of those who have it."""
+    made: Header = {"advisers": list(setup.advisers)} if setup.advisers else {}
+    made |= {"incumbent": setup.incumbent, "allowance": setup.allowance} if setup.incumbent else {}
+    made |= {"pooled": True} if setup.pooled else {}
+    made |= {} if setup.scale is None else {"scale": list(setup.ends)}
+    return made | ({} if setup.graph.labels is None else {"labels": list(setup.graph.labels)})
 
 
 def _sizes(graphs: list[FeedbackGraph], graph: np.ndarray, arm: np.ndarray) -> np.ndarray:
@@ -162,8 +175,10 @@ def read(
     K = graphs[0].n_arms
     if any(each.n_arms != K for each in graphs):
         raise StateFileError(f"{path} holds graphs of different numbers of arms.")
-    params = _read_params(path, learner, arrays, K)
+    params, advisers = _read_params(path, learner, arrays, K), _read_advisers(path, learner, header)
     fresh = learner.init(params, graphs[0])
+    for _ in advisers:
+        fresh = learner.add_adviser(params, fresh)[1]  # type: ignore[misc]  # it was checked that there is one
     names = kept_names(learner, fresh)
     likes = {name: getattr(fresh, name) for name in names}
     ranges = {name: _range(learner, name, array, K) for name, array in likes.items()}
@@ -180,6 +195,9 @@ def read(
         _of_type(path, header, "certificate", bool),
         _of_type(path, header, "alarm", bool),
         _of_type(path, header, "tag", str),
+        advisers,
+        *_read_incumbent(path, learner, header, advisers),
+        pooled=_read_pooled(path, learner, header),
     )
     if header.get("traces") != list(learner.traces):
         raise StateFileError(f"{path} was saved by another version of its learner, which traces other numbers.")
@@ -203,6 +221,7 @@ def read(
         {},
         dict(header.get("names", {})),
         Ridge.from_contents(path, K, n, header["regressor"], arrays) if "regressor" in header else None,
+        _read_pool(path, arrays, len(advisers)) if setup.pooled else None,
     )
     widths = saved.scale[:, 1] - saved.scale[:, 0] if saved.scale.size else np.ones(n)
     if not np.isfinite(widths).all() or (widths == 0.0).any():
@@ -252,6 +271,8 @@ def _read_pending(path: Place, saved: Saved, arrays: Arrays) -> dict[str, np.nda
             row[: part.size] = part
     else:
         made["p"] = read_array(path, "pending.p", arrays, np.empty(K), (n,))
+    if not are_rows(made["trace"][:, trace_size(setup.learner, K) :], K):
+        raise StateFileError(f"{path} holds pending decisions with advice that is none.")
     if setup.learner.is_sparing or not setup.learner.draws_itself:
         own = made["probability"] if setup.learner.is_sparing else made["p"][np.arange(n), made["arm"]]
         if not ((made["p"] >= 0.0) & (made["p"] <= 1.0 + 1e-6)).all() or not (own > 0.0).all():
@@ -288,6 +309,41 @@ def _read_params(path: Place, learner: Learner, arrays: Arrays, K: int) -> Any:
         if not fits or not sized:
             raise StateFileError(f"{path} holds a constant {name} that no learner on {K} arms has.")
     return learner.params(**{name: array.item() if array.ndim == 0 else array for name, array in saved.items()})
+
+
+def _read_advisers(path: Place, learner: Learner, header: Header) -> tuple[str, ...]:
+    """Return the names of the advisers."""
+    names = header.get("advisers", [])
+    named = isinstance(names, list) and all(isinstance(name, str) and name for name in names)
+    if not named or len(set(names)) < len(names) or len(names) > MOST or (names and learner.add_adviser is None):
+        raise StateFileError(f"{path} has the advisers {short(names)}, which nobody has advised.")
+    return tuple(names)
+
+
+def _read_incumbent(path: Place, learner: Learner, header: Header, advisers: tuple[str, ...]) -> tuple[str, float]:
+    """Return the name of the incumbent and the allowance; empty and 0 if there is none."""
+    if "incumbent" not in header:
+        return "", 0.0
+    name, allowance = header["incumbent"], header.get("allowance")
+    if not advisers or name != advisers[0] or not learner.budget:
+        raise StateFileError(f"{path} has the incumbent {short(name)}, who is not its first adviser.")
+    return name, check_number(StateFileError, f"The allowance in {path}", allowance, above=0)
+
+
+def _read_pooled(path: Place, learner: Learner, header: Header) -> bool:
+    """Tell whether the keys learn trust together."""
+    pooled = bool(_of_type(path, header, "pooled", bool)) if "pooled" in header else False
+    if pooled and (not learner.pooled or header["kind"] != "family"):
+        raise StateFileError(f"{path} has pooled keys, which learn no trust.")
+    return pooled
+
+
+def _read_pool(path: Place, arrays: Arrays, advisers: int) -> Pool:
+    finite, counts = (-FINITE, FINITE), (0.0, FINITE)
+    return Pool(
+        read_array(path, "pool.lost", arrays, np.empty(advisers + 1), (), finite),
+        read_array(path, "pool.gap", arrays, np.empty(1), (), counts),
+    )
 
 
 def find_learner(path: Place, header: Header, given: ModuleType | Learner | None, *, kind: str = "Agent") -> Learner:

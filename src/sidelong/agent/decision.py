@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from sidelong.agent.advice import advice_in
 from sidelong.agent.observers import DrawnRound
 from sidelong.errors import DecisionError
 from sidelong.learners import squarecb
@@ -26,12 +27,13 @@ class Decision:
     Those of all arms are made when they are first read, which must be before the agent is asked or told again.
     """
 
-    __slots__ = ("_drawn", "_graph", "_tag")
+    __slots__ = ("_advisers", "_drawn", "_graph", "_tag")
 
-    def __init__(self, tag: str, graph: FeedbackGraph, drawn: DrawnRound) -> None:
+    def __init__(self, tag: str, graph: FeedbackGraph, drawn: DrawnRound, advisers: tuple[str, ...] = ()) -> None:
         self._tag = tag
         self._graph = graph
         self._drawn = drawn
+        self._advisers = advisers  # those who were known, and may have been silent
 
     @property
     def id(self) -> str:
@@ -92,6 +94,11 @@ class Decision:
         return np.full_like(p, np.nan) if unknown else self._graph.observe_probabilities(p)
 
     @property
+    def advice(self) -> dict[str, npt.NDArray[np.float64]]:
+        """The probabilities that each adviser gave to the arms, by name; those who were silent are not there."""
+        return advice_in(self._drawn.trace, self._advisers, self._graph.n_arms)
+
+    @property
     def reveals(self) -> npt.NDArray[np.int32]:
         """The arms whose losses are revealed, by the arm that was carried out: what `tell` wants to know."""
         return self._graph.row(self._drawn.carried)
@@ -108,7 +115,7 @@ class Decision:
 
     def with_arms(self, graph: FeedbackGraph, drawn: DrawnRound) -> Self:
         """Return the same decision on another graph, or as it was carried out."""
-        return type(self)(self._tag, graph, drawn)
+        return type(self)(self._tag, graph, drawn, self._advisers)
 
     def with_features(self, x: Any) -> ContextualDecision:
         """Return the same decision with the features that it was made with."""
@@ -235,4 +242,4 @@ def decision_at(
     drawn = DrawnRound(t, arm, carried, outstanding, p, trace, mean)
     if setup.learner.is_sparing:
         return SparingDecision(tag, graph, drawn, float(row["probability"]), every)
-    return Decision(tag, graph, drawn)
+    return Decision(tag, graph, drawn, setup.advisers)

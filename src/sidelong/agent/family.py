@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from sidelong.agent import advice as advising
 from sidelong.agent import codec, graphs, naming, rules
 from sidelong.agent.batch import Batch
 from sidelong.agent.estimates import EstimatesTable
 from sidelong.agent.feedback import LossColumns
 from sidelong.agent.graphs import Bank
-from sidelong.agent.kernels import PENDING, TellBatch
+from sidelong.agent.kernels import TellBatch
 from sidelong.agent.member import Member
 from sidelong.agent.observers import ABSENT, LOGGED, Observers
 from sidelong.agent.persistent import Persistent
@@ -31,6 +32,7 @@ from sidelong.errors import (
     LossError,
     StateFileError,
 )
+from sidelong.evaluation.advisers import AdvisersTable
 from sidelong.keys import Keys, part_of, read_keys, seed_of
 from sidelong.learners import catalogue
 from sidelong.machine import cores
@@ -62,7 +64,7 @@ class Family(Persistent):
 
     A key is there from the moment it is first asked for. Its run depends on the family's seed and the key alone: it is,
     to the bit, that of ``Agent(learner, graph, seed=family.seed_of(key))``, whichever other keys are played, in which
-    batches and on how many threads. A family is not safe to share between threads of one's own.
+    batches and on how many threads, unless it is `pooled`. A family is not safe to share between threads of one's own.
 
     Args:
         learner: the name of a learner (`sidelong.learners.names()`), or a module that is one.
@@ -72,6 +74,10 @@ class Family(Persistent):
         prior: what one believes of some arms before a key's first round, as for `Agent`.
         certificate: whether each key keeps what ``family[key].certificate`` needs, 21 numbers for each arm.
         health: whether each key keeps what ``family[key].health`` needs, 6 numbers for each arm.
+        incumbent: the name of the adviser who decides today for every key, as for `Agent`.
+        allowance: how much each key may lose to it, in all, on average, in numbers of the key's scale.
+        pooled: whether all keys learn together whom of those who advise to trust, beside what each finds out by itself.
+            It is learned once for each `tell`, so that a run depends on what is told together. `split` is refused then.
         threads: how many threads play a batch; as many as there are cores if not given. It changes no decision.
         regressor: "ridge", for the learner "squarecb.g", which plays by features: `ask` takes them as `x`. A key then
             plays as a `ContextualAgent` does.
@@ -97,6 +103,9 @@ class Family(Persistent):
         prior: Prior | None = None,
         certificate: bool = False,
         health: bool = False,
+        incumbent: str | None = None,
+        allowance: float | None = None,
+        pooled: bool = False,
         threads: int | None = None,
         regressor: str | None = None,
         **options: Any,  # each learner has its own
@@ -109,7 +118,8 @@ class Family(Persistent):
                 f"with {short(learner)}. A ContextualAgent takes models of other packages."
             )
         own = {name: options.pop(name) for name in ("penalty", "forgetting", "hashed") if features and name in options}
-        keeps = {"certificate": certificate, "alarm": health, "features": features}
+        keeps: dict[str, Any] = {"certificate": certificate, "alarm": health, "features": features, "pooled": pooled}
+        keeps |= {"incumbent": incumbent, "allowance": allowance}
         setup = prepare(learner, graph, seed=seed, scale=scale, prior=prior, options=options, **keeps)
         self._rounds = Rounds(setup, regressor=Ridge(graph.n_arms, 0, **own) if features else None)
         self.threads = threads
@@ -173,22 +183,27 @@ class Family(Persistent):
             raise FamilyError(f"The family has the key {short(known)} already, or it is given twice. Add new keys.")
         scales = [checked_scale(each) or setup.scale for each in _each_of(scale, new, (Scale, type(None)))]
         priors = _each_of(prior, new, (Mapping, type(None)))
-        own = [
-            None
-            if each is None
-            else replace(setup, state=setup.learner.init(setup.params, setup.graph)).tilted(each, of)
-            for each, of in zip(priors, scales, strict=True)
-        ]
+        own = [None if each is None else setup.tilted(each, of) for each, of in zip(priors, scales, strict=True)]
         if any(of != setup.scale for of in scales) and not rounds.rows.scale.shape[1]:
             rounds.rows = rounds.rows._replace(scale=rounds.scales())
         for row, tilted, of in zip(rounds.add(new).tolist(), own, scales, strict=True):
             if tilted is not None:
                 rounds.set_state(row, tilted.state)
                 rounds.observers_of(row).delays[:] = tilted.observers().delays
+            elif setup.incumbent and of != setup.scale:
+                rounds.set_state(row, setup.new_state(of))
             if rounds.rows.scale.shape[1]:
                 rounds.rows.scale[row] = replace(setup, scale=of).ends
 
-    def ask(self, keys: Iterable[Key], graph: Graphs | None = None, available: Any = None, *, x: Any = None) -> Batch:
+    def ask(
+        self,
+        keys: Iterable[Key],
+        graph: Graphs | None = None,
+        available: Any = None,
+        advice: Any = None,
+        *,
+        x: Any = None,
+    ) -> Batch:
         """Draw an arm for each key, in one compiled call. A key that is given twice gets two decisions.
 
         Args:
@@ -197,6 +212,9 @@ class Family(Persistent):
                 ``(graphs, index)``, where ``graphs[index[i]]`` is that of the i-th key.
             available: the arms that can be played, as for `Agent.ask`: for all keys, or a list with those of each, or a
                 table of flags with a row for each key.
+            advice: what you would play yourself, as for `Agent.ask`: an arm for each key, by number with -1 for silence
+                or by label with None for silence; or a table with a row of probabilities for each key, of NaN for
+                silence; or a dict of the name of an adviser to either. A new adviser joins all keys at once.
             x: what is known, if the learner plays by features: for each key what `ContextualAgent.ask` takes, in a list
                 or an array, as a row of numbers or a mapping of names for each key. All must be like the first one.
         """
@@ -206,12 +224,21 @@ class Family(Persistent):
         kind, tables = self._read_features(x, listed)
         row = rounds.keys.find(listed)
         new = rounds.keys.new_among(listed, row)
+        advised = None
+        if advice is not None or rounds.setup.incumbent:
+            rows = advising.read_many({} if advice is None else advice, self.graph, listed)
+            joining = advising.new_names(rounds.setup.learner, rounds.setup.advisers, rows)
+            if rounds.setup.incumbent:
+                shown = [rounds.bank.graphs[place] for place in places.tolist()]
+                advising.check_incumbent(rounds.setup.incumbent, rows, shown, listed)
+            rounds = self._rounds = rounds.advised(joining) if joining else rounds
+            advised = advising.laid_out(rounds.setup.advisers, rows) if rows else None
         if new:
             added = rounds.add(new)
             row = added if len(new) == n else rounds.keys.find(listed)
         if tables is not None and n:
             rounds.keep_features(kind, tables.shape[2])
-        return Batch(rounds.setup.tag, listed, *rounds.ask(row, places, self.threads, tables))
+        return Batch(rounds.setup.tag, listed, *rounds.ask(row, places, self.threads, tables, advised))
 
     def _read_features(self, x: Any, keys: list[Key]) -> tuple[str, Floats | None]:
         """Return the kind of the features of some keys and a table for each; None if the learner sees none."""
@@ -362,6 +389,17 @@ class Family(Persistent):
         counted = Observers(*(array[row] for array in self._rounds.observers))
         return EstimatesTable.of_keys(listed, counted, self._rounds.outlook(row)[0], self.graph)
 
+    def advisers(self, keys: Iterable[Key] | None = None, confidence: float = 0.95) -> AdvisersTable:
+        """Return what is known of each adviser, a row for each key and adviser; `keys` are all of them if not given.
+
+        See `Agent.advisers`; the confidence is that of each key by itself.
+        """
+        listed = self.keys if keys is None else read_keys(keys)
+        self._rows(listed)
+        found = [self[key].advisers(confidence).rows for key in listed]
+        names = [key for key, rows in zip(listed, found, strict=True) for _ in rows]
+        return AdvisersTable([row for rows in found for row in rows], names)
+
     def learn(self, logs: Mapping[Key, Any]) -> int:
         """Learn the rounds of a log for each key, as `Agent.learn` does; return how many had losses.
 
@@ -409,6 +447,7 @@ class Family(Persistent):
         would here, and a new key may be asked for in the part that it belongs to.
         """
         parts = check_whole(FamilyError, "parts", parts, 1)
+        self._refuse_pooled("split")
         part = np.array([part_of(key, parts) for key in self._rounds.keys.listed], np.int64)
         pieces = [Rounds.merged([(self._rounds, np.flatnonzero(part == k))]) for k in range(parts)]
         return [self._made(each, self._threads) for each in pieces]
@@ -424,6 +463,8 @@ class Family(Persistent):
         if not listed:
             raise FamilyError("join needs at least one family.")
         for each in listed:
+            if isinstance(each, cls):
+                each._refuse_pooled("joined")  # noqa: SLF001  # its own
             if not isinstance(each, cls) or _identity(each._rounds) != _identity(listed[0]._rounds):  # noqa: SLF001  # its own
                 raise FamilyError(f"{each!r} is not a part of the family that {listed[0]!r} is a part of.")
         if len({type(each.keys[0]) for each in listed if each.keys}) > 1:
@@ -437,11 +478,15 @@ class Family(Persistent):
         together = Rounds.merged([(each._rounds, np.arange(len(each))) for each in listed])  # noqa: SLF001
         return cls._made(together, listed[0]._threads)  # noqa: SLF001
 
+    def _refuse_pooled(self, what: str) -> None:
+        if self._setup.pooled:
+            raise FamilyError(f"Keys of a family with pooled=True learn from each other, so that it cannot be {what}.")
+
     def contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return everything, as the header and the arrays of a state file."""
         rounds = self._rounds
         rounds.part_states()
-        n, rows, slots = len(rounds), rounds.rows, rounds.in_order()
+        n, rows = len(rounds), rounds.rows
         saved = codec.Saved(
             rounds.setup,
             {name: rounds.layout.column(rows.state[:n], name) for name in rounds.layout.names},
@@ -451,9 +496,10 @@ class Family(Persistent):
             rows.scale[:n],
             Observers(*(array[:n] for array in rounds.observers)),
             rounds.bank.graphs,
-            {name: getattr(rounds.pending, name)[slots] for name in PENDING},
+            rounds.columns(),
             rounds.names,
             rounds.regressor,
+            rounds.pool,
         )
         header, arrays = codec.write("family", saved)
         return header, arrays | rounds.keys.contents()
@@ -509,10 +555,24 @@ class RowsOfKeys:
     def _rounds(self) -> Rounds:
         return self._family._rounds  # noqa: SLF001  # a part of the family, which has others when an arm comes or goes
 
-    def ask(self, row: Integers, graph: FeedbackGraph | None = None) -> DrawnColumns:
-        """Draw an arm for each of some rows, as `Family.ask` does for their keys."""
-        places = self._rounds.bank.asked(graph, None, row.size)
-        return self._rounds.ask(row, places, self._family.threads)
+    def add_advisers(self, names: tuple[str, ...]) -> None:
+        """Let those of some advisers join who are not there yet."""
+        known = self._rounds.setup.advisers
+        new = tuple(name for name in names if name not in known)
+        if new:
+            self._family._rounds = self._rounds.advised(new)  # noqa: SLF001
+
+    def ask(
+        self, row: Integers, graph: FeedbackGraph | None = None, advice: Mapping[str, Floats] | None = None
+    ) -> DrawnColumns:
+        """Draw an arm for each of some rows, as `Family.ask` does for their keys.
+
+        Advice has probabilities, a row for each, by the names of advisers who are there.
+        """
+        rounds = self._rounds
+        places = rounds.bank.asked(graph, None, row.size)
+        advised = advising.laid_out(rounds.setup.advisers, advice) if advice else None
+        return rounds.ask(row, places, self._family.threads, advised=advised)
 
     def tell(
         self, row: Integers, round_: Integers, losses: Floats, graph: FeedbackGraph | None = None, *, learn: bool = True
@@ -579,14 +639,14 @@ class RowsOfKeys:
 def _identity(rounds: Rounds) -> tuple[Any, ...]:
     setup = rounds.setup
     own = {} if rounds.regressor is None else rounds.regressor.options
-    return setup.tag, setup.scale, setup.graph.content_hash, setup.certificate, setup.alarm, own
+    return setup.tag, setup.scale, setup.graph.content_hash, setup.certificate, setup.alarm, setup.advisers, own
 
 
 def _resumed(saved: codec.Saved, keys: Keys) -> Rounds:
     """Return the rounds of a file."""
     bank = Bank(saved.setup.learner, saved.setup.options, saved.graphs)
     rounds = Rounds(saved.setup, bank, saved.told.shape[1], saved.regressor)
-    rounds.keys, rounds.names, rounds.observers = keys, saved.names, saved.observers
+    rounds.keys, rounds.names, rounds.observers, rounds.pool = keys, saved.names, saved.observers, saved.pool
     n = len(keys)
     words = np.zeros((n, rounds.layout.kept), np.uint64)
     for name, array in saved.state.items():

@@ -33,7 +33,8 @@ from sidelong.agent.observers import (
     row_of,
 )
 from sidelong.agent.rules import FITS, check
-from sidelong.evaluation.certificates import TOLD, TOLD_WITH_GRAPH
+from sidelong.evaluation.advisers import judge
+from sidelong.evaluation.certificates import NOT_TOLD, TOLD, TOLD_WITH_GRAPH
 from sidelong.graphs.arrays import GraphArrays, observe
 from sidelong.graphs.bank import BankArrays, select
 from sidelong.learners.interface import (
@@ -48,6 +49,7 @@ from sidelong.learners.interface import (
     name_of,
     probability,
     release,
+    trace_size,
     update,
 )
 
@@ -58,9 +60,12 @@ if TYPE_CHECKING:
     from sidelong.learners.interface import Learner
 
 SPARING = False  # whether the learner does not look at every arm: p has the probabilities of observing what is revealed
+NO_FEEDBACK: Any = np.int64(NOT_TOLD)  # which has the type of the other ways in which a round may end
 NO_SEED: Any = np.uint64(0)  # nothing is drawn where a decision is let go
 BINARY = False  # whether losses are 0 or 1
 ETA, THETA, MASS = -1, -1, -1  # where the trace has what is summed for `lateness`
+ADVISED = False  # whether the learner takes advice
+BEFORE, ROWS_BEFORE = 0, 0  # how many numbers the trace has before the advice: these, and so many for each arm
 
 
 class Workspace(NamedTuple):
@@ -156,10 +161,21 @@ class TellBatch(NamedTuple):
     foreseen: np.ndarray  #: bool: whether the graph was known before the draw
 
 
+def count_advice(
+    observers: Observers, graph: GraphArrays, drawn: DrawnRound, losses: np.ndarray, how: int, P: np.ndarray
+) -> None:
+    """Count a round for those who have advised in it; `P` is room."""
+    if ADVISED:
+        advice = drawn.trace[BEFORE + ROWS_BEFORE * drawn.p.size :]
+        if advice.size > 0:
+            judge(observers.advisers, advice, graph, drawn.arm, drawn.p, drawn.mean, losses, how, P)
+
+
 def learn(
     params: Any,
     state: Any,
     graph: GraphArrays,
+    asked: GraphArrays,
     drawn: DrawnRound,
     observers: Observers,
     room: Workspace,
@@ -167,6 +183,8 @@ def learn(
     foreseen: bool,  # noqa: FBT001  # kernels have no names
 ) -> None:
     """Learn the losses in `room`, and count them; `last` is the last round that was drawn.
+
+    The graph is that of the outcome, which may be another than the one that was `asked` with.
 
     A decision that was carried out with another arm than the drawn one teaches the means what that arm revealed. The
     learner lets go of it: its estimates are without bias only for arms that it drew itself.
@@ -177,7 +195,7 @@ def learn(
     if drawn.carried != drawn.arm:
         release(params, state, graph, Asked(drawn.t, drawn.p, drawn.trace, room.present, absent, NO_SEED, 0))
     else:
-        told = Told(drawn.t, drawn.arm, drawn.p, room.losses, drawn.trace, room.present, absent)
+        told = Told(drawn.t, drawn.arm, drawn.p, room.losses, drawn.trace, room.present, absent, asked)
         update(params, state, graph, told)
         if SPARING:  # a constant: what does not hold is not compiled
             P = drawn.p
@@ -188,11 +206,14 @@ def learn(
     note_told(observers, graph, drawn, room.losses, P, known, foreseen)
     if drawn.carried != drawn.arm:
         note_dropped(observers, graph, drawn, OVERRIDDEN, room.P)
+        count_advice(observers, graph, drawn, room.losses, NO_FEEDBACK, room.P)
         return
     eta = drawn.trace[ETA] if ETA >= 0 else 0.0
     theta = drawn.trace[THETA] if THETA >= 0 else 0.0
     note_delay(observers.delays, drawn, drawn.t < last, eta, theta, drawn.trace[MASS] if MASS >= 0 else 0.0)
-    certify(observers, graph, drawn, room.losses, TOLD if foreseen else TOLD_WITH_GRAPH, room.P)
+    how = TOLD if foreseen else TOLD_WITH_GRAPH
+    certify(observers, graph, drawn, room.losses, how, room.P)
+    count_advice(observers, graph, drawn, room.losses, how, room.P)
 
 
 def ask_one(key: Packed, graph: Packed, t: int, p: np.ndarray, trace: np.ndarray) -> int:
@@ -205,6 +226,7 @@ def ask_one(key: Packed, graph: Packed, t: int, p: np.ndarray, trace: np.ndarray
 def tell_one(
     key: Packed,
     graph: Packed,
+    asked: Packed,
     drawn: DrawnRound,
     given: int,
     best: float,
@@ -217,7 +239,7 @@ def tell_one(
     due = shown.stop[drawn.carried] - shown.start[drawn.carried]
     found = check(own.room.losses, 0, given, due, best, worst, BINARY)
     if found == FITS:
-        learn(own.params, own.state, shown, drawn, own.observers, own.room, last, foreseen)
+        learn(own.params, own.state, shown, asked.value, drawn, own.observers, own.room, last, foreseen)
     return found
 
 
@@ -235,6 +257,8 @@ def drop_one(
     release(params, state, graph, Asked(drawn.t, drawn.p, drawn.trace, room.present, absent, NO_SEED, 0))
     why = LOST if lost else CANCELLED
     note_dropped(observers, graph, drawn, why if drawn.carried == drawn.arm else OVERRIDDEN, room.P)
+    if lost or drawn.carried != drawn.arm:
+        count_advice(observers, graph, drawn, room.losses, NO_FEEDBACK, room.P)
 
 
 @kernel
@@ -382,6 +406,7 @@ def tell_many(
             params,
             workspace.state,
             graph,
+            select(bank, pending.graph[slot]),
             drawn,
             row_of(observers, row),
             workspace.room,
@@ -504,7 +529,9 @@ def kernels_of(learner: Learner) -> Kernels:
     own = name_of(learner)
     eta, theta, mass = (learner.traces.index(name) if name in learner.traces else -1 for name in TRACED)
     absent = {"mark_present": marking(learner)}
-    letting_go = absent | {"release": learner.release}
+    advice = {"ADVISED": learner.add_adviser is not None, "ROWS_BEFORE": len(learner.kept)}
+    counting = bound(count_advice, f"advice_{own}", BEFORE=trace_size(learner, 0), **advice)
+    letting_go = absent | {"release": learner.release, "count_advice": counting}
     sparing: dict[str, Any] = {"SPARING": learner.is_sparing}
     traced = {"ETA": eta, "THETA": theta, "MASS": mass}
     learning = bound(learn, f"learn_{own}", update=learner.update, **letting_go, **sparing, **traced)

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sidelong.agent import logs, naming, observers, rules
+from sidelong.agent.advice import read_one
 from sidelong.agent.estimates import estimates_of
 from sidelong.agent.observers import LOGGED
 from sidelong.checks import short
 from sidelong.errors import FamilyError, UnknownDecisionError
+from sidelong.evaluation.advisers import AdvisersTable
 from sidelong.outcomes.revealed import Revealed
 from sidelong.outcomes.revealed_columns import RevealedColumns
 
@@ -59,11 +61,15 @@ class Member:
         self,
         graph: FeedbackGraph | None = None,
         available: Iterable[int | str | bool] | None = None,
+        advice: Any = None,
         *,
         x: Any = None,
     ) -> Decision:
         """Draw an arm, as `Agent.ask` does, or `ContextualAgent.ask` with the features `x`."""
-        self._family.ask([self.key], graph, available, x=None if x is None else [x])
+        if advice is not None:
+            rows = read_one(advice, self._family.graph)
+            advice = {name: row[None] if row.any() else None for name, row in rows.items()}
+        self._family.ask([self.key], graph, available, advice, x=None if x is None else [x])
         return self._rounds.decision(self._slots()[-1])
 
     def predict(self, x: Any) -> np.ndarray:
@@ -120,6 +126,18 @@ class Member:
             EvaluationError: the family was not made with `certificate=True`.
         """
         return observers.certificate_of(self._rounds.observers_of(self._row()), self.pending, confidence)
+
+    def advisers(self, confidence: float = 0.95) -> AdvisersTable:
+        """Return what is known of each adviser for this key, as `Agent.advisers` does."""
+        row, rounds = self._row(), self._rounds
+        known = rounds.setup, rounds.observers_of(row), rounds.state_of(row), self.pending
+        return AdvisersTable(observers.advisers_of(*known, confidence, tuple(rounds.scales()[row].tolist())))
+
+    @property
+    def allowance_left(self) -> float:
+        """What is left of the allowance of this key, as of an `Agent`."""
+        row, rounds = self._row(), self._rounds
+        return rounds.setup.allowance_left(rounds.state_of(row), tuple(rounds.scales()[row].tolist()))
 
     def lateness(self) -> Lateness:
         """Return how late feedback was, as `Agent.lateness` does."""

@@ -1,4 +1,4 @@
-"""What is counted beside the learner: means of losses, how late they came, an alarm, and the sums of a certificate.
+"""What is counted beside the learner: means of losses, how late they came, an alarm, certificate and advisers.
 
 All of it is one NamedTuple of arrays, `Observers`: of an agent as it is, of a family with a row for each key. It is
 made, grown, saved and restored as a whole, and the kernel that learns takes it as one argument. What is not kept has
@@ -15,6 +15,7 @@ import numpy as np
 
 from sidelong._jit import kernel
 from sidelong.errors import EvaluationError
+from sidelong.evaluation.advisers import SIZE, assess_advisers, judge
 from sidelong.evaluation.certificates import (
     AWAY,
     NOT_TOLD,
@@ -32,12 +33,14 @@ from sidelong.evaluation.stopping import best_arm
 from sidelong.evaluation.turning import FIRST, UPPER, Turning, WorldHealth, health, look
 from sidelong.graphs.arrays import GraphArrays, observe
 from sidelong.graphs.presence import present
+from sidelong.learners.interface import trace_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from sidelong.agent.decision import Decision
     from sidelong.agent.setup import Setup
+    from sidelong.evaluation.advisers import Adviser
     from sidelong.graphs.graph import FeedbackGraph
 
 #: What `Observers.delays` counts and sums, in this order. Counts are whole numbers there too.
@@ -96,6 +99,7 @@ class Observers(NamedTuple):
     W: np.ndarray  #: (K, 17)
     standing: np.ndarray  #: (4, K)
     sums: np.ndarray  #: (4,)
+    advisers: np.ndarray  #: (M, 38): of each adviser, as in `evaluation.advisers`
 
     @classmethod
     def new(cls, setup: Setup) -> Observers:
@@ -108,9 +112,15 @@ class Observers(NamedTuple):
         delays[PRIOR] = setup.prior_cost
         delays[ABSENT] = setup.graph.arms_without_self_loop.size > 0
         alarm, window = Turning.new(K) if setup.alarm else (np.zeros((6, 0)), np.zeros(0, np.int64))
-        standing = Standing.new(K) if setup.certificate else (np.zeros((0, RATES)), np.zeros((4, 0)), np.zeros(0))
+        W, arms, sums = Standing.new(K) if setup.certificate else (np.zeros((0, RATES)), np.zeros((4, 0)), np.zeros(0))
         weights, squared, means, squares = np.zeros((4, K))
-        return cls(np.zeros(K, np.int64), weights, squared, means, squares, delays, alarm, window, *standing)
+        advisers, counts = np.zeros((len(setup.advisers), SIZE)), np.zeros(K, np.int64)
+        return cls(counts, weights, squared, means, squares, delays, alarm, window, W, arms, sums, advisers)
+
+    def with_advisers(self, n: int) -> Observers:
+        """Return them with so many advisers more; of one key, or with a row for each."""
+        more = np.zeros((*self.advisers.shape[:-2], n, SIZE))
+        return self._replace(advisers=np.concatenate([self.advisers, more], axis=-2))
 
     def grown(self, waits: Any) -> Observers:
         """Return them with one more arm, of which nothing was seen; of one key, or with a row for each.
@@ -151,6 +161,7 @@ RANGES: dict[str, tuple[float, float] | None] = {
     "W": (-_FINITE, _FINITE),
     "standing": (0.0, _FINITE),
     "sums": (0.0, _FINITE),
+    "advisers": (-_FINITE, _FINITE),
 }
 
 
@@ -191,16 +202,20 @@ def row_of(observers: Observers, row: int) -> Observers:
         observers.W[row],
         observers.standing[row],
         observers.sums[row],
+        observers.advisers[row],
     )
 
 
 @kernel
 def note_asked(observers: Observers, absent: int, mean: np.ndarray) -> None:
-    """Take notice of a draw: `mean` gets what a certificate must know of it."""
+    """Take notice of a draw: `mean` gets what a certificate and the evidence on advisers must know of it."""
     if absent > 0:
         observers.delays[ABSENT] = 1.0
     if observers.W.shape[0] > 0:
         freeze(Standing(observers.W, observers.standing, observers.sums), mean)
+    elif observers.advisers.shape[0] > 0:
+        for k in range(mean.size):
+            mean[k] = (observers.counts[k] * observers.means[k] + 0.5) / (observers.counts[k] + 1.0)
 
 
 @kernel
@@ -325,6 +340,26 @@ def best_arm_of(observers: Observers, graph: FeedbackGraph, confidence: float) -
             "stop needs graphs that were known before the draw: here the outcome decided which losses were revealed."
         )
     return best_arm(observers.counts, observers.means, confidence, np.flatnonzero(~present(graph)).tolist())
+
+
+def advisers_of(
+    setup: Setup,
+    observers: Observers,
+    state: Any,
+    pending: Iterable[Decision],
+    confidence: float,
+    ends: tuple[float, float],
+) -> list[Adviser]:
+    """Return what is known of each adviser; rounds that are pending count as the worst they can be."""
+    counted, first = observers.advisers.copy(), trace_size(setup.learner, setup.graph.n_arms)
+    P = np.empty(setup.graph.n_arms)
+    for made in pending:
+        drawn, advice = made.drawn, made.drawn.trace[first:]
+        if advice.size:
+            judge(counted, advice, made.graph.arrays, drawn.arm, drawn.p, drawn.mean, P, NOT_TOLD, P)
+    names, trust = setup.advisers, setup.learner.trust
+    shares = np.full(len(names), math.nan) if trust is None else np.asarray(trust(state))[1:]
+    return assess_advisers(counted, names, shares, confidence, ends)
 
 
 def health_of(setup: Setup, observers: Observers, last: int) -> WorldHealth:

@@ -49,6 +49,11 @@ class Persistent:
         """The range of the numbers that `tell` takes, of keys without their own; None if they are losses in [0, 1]."""
         return self._setup.scale
 
+    @property
+    def adviser_names(self) -> tuple[str, ...]:
+        """The names of those who have advised, in the order in which they came."""
+        return self._setup.advisers
+
     def contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return everything, as the header and the arrays of a state file."""
         raise NotImplementedError

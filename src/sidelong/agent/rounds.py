@@ -25,6 +25,7 @@ from sidelong.agent.kernels import (
     observe_many,
 )
 from sidelong.agent.observers import Observers
+from sidelong.agent.pool import Pool
 from sidelong.agent.regressors import Ridge, selected
 from sidelong.agent.rules import (
     ROUND,
@@ -111,9 +112,23 @@ class Rounds:
         self.pending = self.new_pending()
         self.free = np.empty(0, np.int64)  #: the rows of `pending` that no decision has
         self._workspaces: list[ThreadWorkspace] = []
+        self._pool = Pool.new(len(setup.advisers)) if setup.pooled else None
 
     def __len__(self) -> int:
         return len(self.keys)
+
+    @property
+    def pool(self) -> Pool | None:
+        """What all keys have found out together about advisers, if they do."""
+        return self._pool
+
+    @pool.setter
+    def pool(self, pool: Pool | None) -> None:
+        self._pool = pool
+        if pool is not None:  # threads compute on copies of `first_state`
+            name = self.setup.learner.pooled[1]
+            for state in (self.layout.on(self.first_state), *(each.state for each in self._workspaces)):
+                getattr(state, name)[:] = pool.log_weights()
 
     def _bind(self, name: str) -> Callable[..., None]:
         """Return what runs a loop: found when it is first needed, as its types do not depend on keys and batches."""
@@ -324,15 +339,24 @@ class Rounds:
 
     # Rounds
 
-    def ask(self, row: Integers, places: Integers, threads: int, x: Floats | None = None) -> DrawnColumns:
+    def ask(
+        self,
+        row: Integers,
+        places: Integers,
+        threads: int,
+        x: Floats | None = None,
+        advised: Floats | None = None,
+    ) -> DrawnColumns:
         """Draw an arm for each row, on graphs by their places; return the columns of a batch behind its keys.
 
-        With a regressor, `x` has the features of each row.
+        With a regressor, `x` has the features of each row. Of each row, `advised` has the advice of all advisers.
 
         A learner of a user's own may fail for some row, so that its draws are tried first, which changes nothing. What
         fails later, as the second draw of a row or an interrupt, cancels the decisions of all rows.
         """
-        given = np.empty((row.size, 0)) if self.regressor is None else self.regressor.predict_many(row, x)
+        given = np.empty((row.size, 0)) if advised is None else advised
+        if self.regressor is not None:
+            given = self.regressor.predict_many(row, x)
         if is_checked(self.setup.learner):
             self.outlook(row, places)
         slot = self.take(row.size)
@@ -384,14 +408,24 @@ class Rounds:
 
     def tell(self, told: TellBatch, threads: int) -> None:
         """Learn a batch of decisions, in the order of the rows of their keys."""
-        row, pending = self.pending.key[told.slot], self.pending
+        pending, pool, row = self.pending, self._pool, self.pending.key[told.slot]
+        keys = np.unique(row)
+        before = np.empty(0) if pool is None else self._lost_by_advice(keys)
         self._share(self._bind("tell"), row, threads, told, (), ())
+        if pool is not None:
+            self.pool = pool.after((self._lost_by_advice(keys) - before).sum(axis=0))
         if self.regressor is not None:
             carried = pending.carried[told.slot]
             arms, offsets = self.bank.reveals(told.graph, carried)
             features = pending.x[told.slot]
             self.regressor.learn_many(row, features, *selected(carried, told.foreseen, offsets, arms, told.losses))
         self.give(told.slot)
+
+    def _lost_by_advice(self, row: Integers) -> Floats:
+        """Return what each adviser would have lost with each of some keys, as far as these know."""
+        place = self.rows.common[row]
+        words = np.where(place[:, None] < 0, self.rows.state[row], self.common.states[place])
+        return self.layout.column(words, self.setup.learner.pooled[0]).copy()
 
     def cancel(self, slots: Integers, *, lost: bool) -> None:
         """Let go of decisions that were never carried out, or are lost."""
@@ -499,28 +533,61 @@ class Rounds:
         params, first = grow(before.params, before.state)
         setup = replace(before, params=params, state=first, graph=graph)
         graphs = [with_absent_arm(each, graph.labels) for each in self.bank.graphs]
-        made = Rounds(setup, Bank(learner, setup.options, [graph, *graphs]), self.rows.told.shape[1])
-        n = len(self)
-        made.keys, made.names = self.keys, self.names
-        some = [array[:n] for array in self.rows]
-        words = np.zeros((n, made.layout.kept), np.uint64)
-        made.rows = Rows(*some)._replace(state=words, common=np.full(n, -1, np.int64))
-        for row in range(n):
-            made.set_state(row, grow(before.params, self.state_of(row))[1])
-        made.observers = Observers(*(array[:n] for array in self.observers)).grown(self.rows.outstanding[:n] > 0)
-        slots = self.in_order()
-        columns = {name: getattr(self.pending, name)[slots] for name in PENDING}
+        made = self._changed(
+            Rounds(setup, Bank(learner, setup.options, [graph, *graphs]), self.rows.told.shape[1]),
+            lambda state: grow(before.params, state)[1],
+        )
+        made.observers = made.observers.grown(self.rows.outstanding[: len(self)] > 0)
+        made.pool = self.pool
+        columns = self.columns()
         places = np.array([made.bank.place(each) for each in graphs], np.int64)
         columns["graph"] = places[columns["graph"]]
-        if not setup.learner.is_sparing:
+        if not learner.is_sparing:
             columns["p"] = np.pad(columns["p"], ((0, 0), (0, 1)))
         if learner.kept:
             K, n = before.graph.n_arms, len(columns["trace"])
             wider = [widen_trace(learner, trace, K) for trace in columns["trace"]]
             columns["trace"] = np.array(wider).reshape(n, setup.n_traces)
-        if setup.certificate:
+        if setup.n_means:
             columns["mean"] = np.pad(columns["mean"], ((0, 0), (0, 1)), constant_values=0.5)
         made.let_wait(columns)
+        return made
+
+    def advised(self, names: tuple[str, ...]) -> Rounds:
+        """Return the same keys with more advisers, who were silent until now."""
+        setup = self.setup.advised(names)
+        made = self._changed(
+            Rounds(setup, self.bank, self.rows.told.shape[1]),
+            lambda state: self.setup.with_advisers(state, len(names))[1],
+        )
+        made.observers = made.observers.with_advisers(len(names))
+        made.pool = None if self.pool is None else self.pool.with_advisers(len(names))
+        columns = self.columns()
+        for name, width, more in (("trace", setup.n_traces, 0.0), ("mean", setup.n_means, 0.5)):
+            missing = width - columns[name].shape[1]
+            columns[name] = np.pad(columns[name], ((0, 0), (0, missing)), constant_values=more)
+        made.let_wait(columns)
+        return made
+
+    def columns(self) -> dict[str, np.ndarray]:
+        """Return what is kept of the pending decisions, key after key, oldest first."""
+        slots = self.in_order()
+        return {name: getattr(self.pending, name)[slots] for name in PENDING}
+
+    def _changed(self, made: Rounds, change: Callable[[Any], Any]) -> Rounds:
+        """Let others have the same keys, with other states; return them. Nothing is pending there yet."""
+        n = len(self)
+        made.keys, made.names = self.keys, self.names
+        made.observers = Observers(*(array[:n] for array in self.observers))
+        words, common = np.zeros((n, made.layout.kept), np.uint64), np.full(n, -1, np.int64)
+        made.rows = Rows(*(array[:n] for array in self.rows))._replace(state=words, common=common)
+        shared: dict[int, np.ndarray] = {}  # of states in common, what they become
+        for row, place in enumerate(self.rows.common[:n].tolist()):
+            if place < 0 or place not in shared:
+                made.set_state(row, change(self.state_of(row)))
+                shared[place] = words[row]
+            else:
+                words[row] = shared[place]
         return made
 
     @classmethod
@@ -558,4 +625,5 @@ class Rounds:
         made.rows = Rows(*(np.concatenate(each) for each in zip(*rows, strict=True)))
         made.observers = Observers(*(np.concatenate(each) for each in zip(*observers, strict=True)))
         made.let_wait({name: np.concatenate(each) for name, each in columns.items()})
+        made.pool = first.pool
         return made

@@ -21,6 +21,7 @@ from sidelong.learners.interface import trace_size
 from sidelong.outcomes.scale import checked_scale, ends_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from types import ModuleType
 
     from sidelong.learners.interface import Learner
@@ -44,16 +45,20 @@ class Setup:
     certificate: bool = False  #: whether one is kept
     alarm: bool = True  #: whether `health` is
     tag: str = ""  #: what the ids of decisions have in them
+    advisers: tuple[str, ...] = ()  #: the names of those who have advised, in the order in which they came
+    incumbent: str = ""  #: the first of them, if it may be fallen behind by no more than an allowance; else empty
+    allowance: float = 0.0  #: in the scale
+    pooled: bool = False  #: whether the keys of a family learn together whom to trust
 
     @cached_property
     def n_traces(self) -> int:
         """How many numbers a decision keeps beside its probabilities."""
-        return trace_size(self.learner, self.graph.n_arms)
+        return trace_size(self.learner, self.graph.n_arms, len(self.advisers))
 
     @cached_property
     def n_means(self) -> int:
-        """How many a decision keeps for the certificate."""
-        return self.graph.n_arms if self.certificate else 0
+        """How many a decision keeps for the certificate, and for what is known of advisers."""
+        return self.graph.n_arms if self.certificate or self.advisers else 0
 
     @cached_property
     def initial(self) -> int:
@@ -75,9 +80,38 @@ class Setup:
         """Return the observers of a key before its first round."""
         return Observers.new(self)
 
+    def advised(self, names: tuple[str, ...]) -> Setup:
+        """Return it with more advisers."""
+        params, state = self.with_advisers(self.state, len(names))
+        return replace(self, params=params, state=state, advisers=self.advisers + names)
+
+    def with_advisers(self, state: Any, n: int) -> tuple[Any, Any]:
+        """Return the constants, and a state, with so many advisers more."""
+        params, add = self.params, self.learner.add_adviser
+        for _ in range(n):
+            params, state = add(params, state)  # type: ignore[misc]  # it was checked that there is one
+        return params, state
+
+    def new_state(self, scale: Scale | None) -> Any:
+        """Return the state before the first round of a key with this scale, without a prior."""
+        state = self.with_advisers(self.learner.init(self.params, self.graph), len(self.advisers))[1]
+        if self.incumbent:
+            best, worst = ends_of(scale)
+            getattr(state, self.learner.budget)[0] = self.allowance / abs(worst - best)
+        return state
+
+    def allowance_left(self, state: Any, ends: tuple[float, float]) -> float:
+        """Return what a key with this state has left of its allowance, in numbers of its scale."""
+        if not self.incumbent:
+            raise LearnerError(
+                "There is no allowance without an incumbent. Make it with incumbent=... and allowance=..."
+            )
+        allowed, spent = getattr(state, self.learner.budget).tolist()
+        return float((allowed - spent) * abs(ends[1] - ends[0]))
+
     def tilted(self, prior: Any, scale: Scale | None) -> Setup:
         """Return it with a prior, in which means are numbers of this scale."""
-        state = type(self.state)(*(array.copy() for array in self.state))
+        state = self.new_state(scale)
         cost = _tilt(self.learner, self.params, state, self.graph, prior, scale)
         return replace(self, state=state, prior_cost=cost)
 
@@ -93,6 +127,9 @@ def prepare(
     certificate: bool = False,
     alarm: bool = True,
     features: bool = False,
+    incumbent: str | None = None,
+    allowance: float | None = None,
+    pooled: bool = False,
 ) -> Setup:
     """Return what an agent or a family begins with, or refuse; with `features`, of a learner that plays by them."""
     if not isinstance(graph, FeedbackGraph):
@@ -107,6 +144,10 @@ def prepare(
         options, prior = options | {"prior": prior}, None
     if certificate:
         catalogue.check_certifiable(module)
+    limits = _check_incumbent(module, incumbent, allowance)
+    if pooled and not module.pooled:
+        able = catalogue.names_where(lambda each: bool(each.pooled))
+        raise LearnerError(f"{module.title} learns no trust that keys could share. Use {able}, or pooled=False.")
     options = catalogue.plain_options(module, options)
     params = catalogue.configure(module, graph, options)
     made = Setup(
@@ -119,14 +160,41 @@ def prepare(
         module.init(params, graph),
         certificate=certificate,
         alarm=alarm,
-        tag=tag_of(module, options, seed, graph, None if prior is None else [prior, scale]),
+        pooled=bool(pooled),
+        tag=tag_of(module, options, seed, graph, None if prior is None else [prior, scale], limits),
     )
+    if incumbent is not None:
+        made = replace(made, advisers=(incumbent,), incumbent=incumbent, allowance=limits[1])
+        made = replace(made, state=made.new_state(scale))
     return made if prior is None else made.tilted(prior, scale)
 
 
-def tag_of(learner: Learner, options: Any, seed: int, graph: FeedbackGraph, believed: list[Any] | None) -> str:
+def _check_incumbent(learner: Learner, incumbent: Any, allowance: Any) -> list[Any]:
+    """Return the name of the incumbent and the allowance, if there are such."""
+    if incumbent is None and allowance is None:
+        return []
+    if incumbent is None or allowance is None:
+        missing = "incumbent" if incumbent is None else "allowance"
+        raise LearnerError(f"incumbent and allowance go together, and {missing} is not given.")
+    if not isinstance(incumbent, str) or not incumbent:
+        raise LearnerError(f"incumbent is the name of the adviser who decides today, as text, not {short(incumbent)}.")
+    number = check_number(LearnerError, "allowance", allowance, above=0)
+    if not learner.budget:
+        able = catalogue.names_where(lambda each: bool(each.budget))
+        raise LearnerError(f"{learner.title} has no rule for an incumbent. Use {able}.")
+    return [incumbent, number]
+
+
+def tag_of(
+    learner: Learner,
+    options: Any,
+    seed: int,
+    graph: FeedbackGraph,
+    believed: list[Any] | None,
+    limits: Sequence[Any] = (),
+) -> str:
     """Return what tells the decisions of an agent or a family from those of others."""
-    more = [] if believed is None else [str(believed)]
+    more = [*([] if believed is None else [str(believed)]), *limits]
     identity = json.dumps([learner.name, options, seed, graph.content_hash, *more], sort_keys=True)
     return hashlib.sha256(identity.encode()).hexdigest()[:8]
 

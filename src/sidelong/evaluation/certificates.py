@@ -126,7 +126,7 @@ def add(
             standing.arms[AWAY, k] += 1.0
             standing.arms[SPARED, k] += own
         elif P[k] > 0.0 and sure:
-            most = _most(P[k])
+            most = most_of(P[k])
             s = 1.0
             for j in range(RATES):
                 standing.W[k, j] += min(s * mean[k], most)  # 2
@@ -136,7 +136,7 @@ def add(
         if P[k] <= 0.0 and how == NOT_TOLD:
             continue  # it cannot have been revealed
         chance = min(max(P[k], _LEAST), 1.0)
-        most = 0.0 if how == TOLD_WITH_GRAPH else _most(chance)
+        most = 0.0 if how == TOLD_WITH_GRAPH else most_of(chance)
         l = 0.0 if how == NOT_TOLD else losses[e]
         _reveal(standing.W[k], chance, mean[k], most, l, sure)
         if how != NOT_TOLD:
@@ -167,7 +167,7 @@ def _reveal(W: np.ndarray, P: float, mean: float, most: float, l: float, added: 
 
 
 @kernel
-def _most(P: float) -> float:
+def most_of(P: float) -> float:
     """Return -ln(1 - P / 2): up to this, the bracket of a factor is at least 1/2."""
     return -log1p(-0.5 * min(P, 1.0))
 

@@ -31,6 +31,7 @@ made of. So the theorems hold whatever the bold half is. `docs/glance.md` has th
 An expert is absent if its arm is, or if it advises nothing, or an arm that is absent. A new one comes with
 L = -x ln((1/N) sum exp(-L_e / x)) and Z = 0. A prior and a log are for the bold half alone, and change no theorem.
 Line 8 measures what a round costs with the weights at the moment it is told. So late feedback is counted.
+With an incumbent, `glance_incumbent` has other lines in the place of 2, 4 and 6 to 11.
 """
 
 from __future__ import annotations
@@ -70,6 +71,7 @@ from sidelong.learners.glance_cautious import (
     mark_experts,
     weigh,
 )
+from sidelong.learners.glance_incumbent import ALLOWANCE, allowed_boldness, settle
 from sidelong.learners.interface import About, Asked, Learner, Need, Told
 from sidelong.learners.looks import most_new
 from sidelong.numerics import log, total
@@ -122,6 +124,8 @@ class State(NamedTuple):
     last: np.ndarray  #: the round in which the arm was last seen
     D: np.ndarray
     H: np.ndarray  #: of the own D and of each adviser; see `glance_advice`
+    budget: np.ndarray  #: of an incumbent; `glance_incumbent` names its entries
+    others: np.ndarray  #: as H; how far other keys of a family trust each
     S: np.ndarray  #: by how much weights by trust have missed the mix loss
     level: np.ndarray
     error: np.ndarray  #: the mean of the squared errors of the levels
@@ -150,7 +154,9 @@ def init(params: Params, graph: FeedbackGraph) -> State:
     return State(
         w=np.ones(K),
         H=np.zeros(1),
+        others=np.zeros(1),
         S=np.zeros(1),
+        budget=np.zeros(2),
         T=np.zeros(1),
         c=np.zeros(1),
         rate=np.array([x, x, 0.0, K, 0.0, 0.0, 0.0, 0.0, log(float(max(K, 2))), log(float(max(K, 2))), 0.0]),
@@ -191,30 +197,41 @@ def distribution(params: Params, state: State, graph: GraphArrays, asked: Asked)
     some = asked.absent > 0 or advised
     if some:
         mark_experts(state, asked.present, advice)
-    weigh(state, some, advice, q)
-    look = play_boldly(state, graph, asked)
-    beta = boldness(state, some)
-    for i in range(K):
-        D[i] = state.D[i] if look < 0 else 0.0
-    if look >= 0:
-        D[look] = 1.0
+    has_incumbent = state.budget[ALLOWANCE] > 0.0 and state.there[K]
+    if has_incumbent:
+        for i in range(K):
+            q[i] = advice[i]
+    else:
+        weigh(state, some, advice, q)
+    _predict(state, graph, asked, D, d)
     played = D
     if advised:
         played = state.P
         follow(state, graph, advice, D, played)
+    beta = allowed_boldness(state, graph, q, played, d, p, P) if has_incumbent else boldness(state, some)
     for i in range(K):
         p[i] = (1.0 - beta) * q[i] + beta * played[i]  # 4
     if some:
         state.there[:] = True
     observe(graph, p, P)
-    b = state.known[LEVEL]
     for i in range(K):
-        d[i] = min(1.0, max(0.0, b + state.o[i]))  # 5
         state.e[i] = (p[i] - q[i]) * d[i]
     trace[PREDICTED] = total(state.e)
     trace[_ETA] = 1.0 / state.rate[Y]
     trace[_BETA] = beta
     trace[_ASKED] = graph.key
+
+
+@kernel
+def _predict(state: State, graph: GraphArrays, asked: Asked, D: np.ndarray, d: np.ndarray) -> None:
+    """Write D, without advice, and d."""
+    look = play_boldly(state, graph, asked)
+    b = state.known[LEVEL]
+    for i in range(d.size):
+        D[i] = state.D[i] if look < 0 else 0.0
+        d[i] = min(1.0, max(0.0, b + state.o[i]))  # 5
+    if look >= 0:
+        D[look] = 1.0
 
 
 @kernel
@@ -233,13 +250,14 @@ def update(params: Params, state: State, graph: GraphArrays, told: Told) -> None
     K = told.p.size
     share = (graph.stop[told.arm] - graph.start[told.arm]) / (K - told.absent)
     state.rate[REVEALED] += (share - state.rate[REVEALED]) / min(50.0, 1.0 + state.known[TOLD])  # 12
-    P, q, d, D, advice = _rows(told.trace, K)
+    A, q, d, D, advice = _rows(told.trace, K)
+    P = A
     if told.trace[_ETA] == 0.0:  # what came by line 1 has no weight
         if state.known[WEIGHED] == 0.0 or state.known[TOLD] == 0.0:
             know(state, graph, told, P)
         return
     if told.trace[_ASKED] != float(graph.key):
-        A, P = P, state.P
+        P = state.P
         observe(graph, told.p, P)
         for i in range(K):
             if abs(P[i] - A[i]) > 1e-9 * A[i]:
@@ -249,7 +267,11 @@ def update(params: Params, state: State, graph: GraphArrays, told: Told) -> None
         mark_experts(state, told.present, advice)
     if state.L.size > K:
         judge(state, graph, told, D, P, d, advice)
-    told.trace[_C] = learn(state, graph, told, q, P, d, advice)
+    if state.budget[ALLOWANCE] > 0.0:
+        settle(state, graph, told, q, d, A)
+        state.there[:] = True
+    else:
+        told.trace[_C] = learn(state, graph, told, q, P, d, advice)
     know(state, graph, told, P)
 
 
@@ -272,7 +294,9 @@ def grow(params: Params, state: State) -> tuple[Params, State]:
 def add_adviser(params: Params, state: State) -> tuple[Params, State]:
     """Return the constants and the state with one more adviser, the last."""
     H = np.append(state.H, state.H.min())
-    return params, _with_expert(state, state.L.size)._replace(H=H, T=np.zeros(H.size), c=np.zeros(H.size))
+    return params, _with_expert(state, state.L.size)._replace(
+        H=H, **{name: np.zeros(H.size) for name in ("others", "T", "c")}
+    )
 
 
 def _with_expert(state: State, place: int) -> State:
@@ -344,10 +368,12 @@ LEARNER = Learner(
     needs=frozenset({Need.SELF_LOOPS, Need.GRAPH_BEFORE}),
     traces=TRACES,
     kept=("P", "q", "d", "D"),  # P is that of the graph that was asked with, and D without advice
-    scratch=("T", "c", "v", "e", "P", "there", "order", "zeros", "chosen", "free", "heap"),
+    scratch=("others", "T", "c", "v", "e", "P", "there", "order", "zeros", "chosen", "free", "heap"),
     sleeps=True,
     grow=grow,
     add_adviser=add_adviser,
+    budget="budget",
+    pooled=("H", "others"),
     trust=trust,
     tilt=tilt,
     replay=replay,

@@ -7,6 +7,9 @@ AdaHedge over the bold half's own D and the M advisers, whose scale is measured 
     told: c_k = <D_k, d + [seen] (l - d) / P>,  mix = -y ln sum T'_k exp(-c_k / y), with the weights T' of now
           S += max(0, <T', c> - mix);  H_k += c_k for those that advised;  H_k += mix for the silent
 
+Of a family whose keys learn trust together, `others` has the logarithms of the weights that they give to each, and
+H_k - y others_k stands for H_k in T. It is 0 otherwise.
+
 The estimates have predictions d of the level, since the noise of l / P alone would drown differences of a hundredth.
 An adviser whose advice others reveal needs no share to be judged. The others need one: without it P is so small that
 who was unlucky at first is never judged again.
@@ -36,12 +39,12 @@ def _weigh(state: State, K: int, more: float) -> float:
     """Write into `T` the weights of those who advise, with `more` times `c` added to H; return -y ln of their sum."""
     M = state.H.size - 1
     y = (state.S[0] + 1e-6) / log(M + 1.0)
-    least = state.H[0] + more * state.c[0]
+    least = state.H[0] - y * state.others[0] + more * state.c[0]
     for k in range(1, M + 1):
         if state.there[K + k - 1]:
-            least = min(least, state.H[k] + more * state.c[k])
+            least = min(least, state.H[k] - y * state.others[k] + more * state.c[k])
     for k in range(M + 1):
-        away = state.H[k] + more * state.c[k] - least
+        away = state.H[k] - y * state.others[k] + more * state.c[k] - least
         state.T[k] = exp(max(-700.0, -away / y)) if k == 0 or state.there[K + k - 1] else 0.0
     sum_ = total(state.T)
     for k in range(M + 1):
@@ -52,7 +55,8 @@ def _weigh(state: State, K: int, more: float) -> float:
 def trust(state: State) -> np.ndarray:
     """Return how far the bold half follows its own D and each adviser, if all of them advise."""
     y = (state.S[0] + 1e-6) / math.log(max(state.H.size, 2))
-    T = np.exp((state.H.min() - state.H) / y)
+    H = state.H - y * state.others
+    T = np.exp((H.min() - H) / y)
     return np.asarray(T / T.sum())
 
 

@@ -88,10 +88,15 @@ def boldness(state: State, some: bool) -> float:
         for e in range(state.z.size):
             if state.there[e] or not some:
                 most = max(most, state.z[e])
-    K = float(state.o.size)
-    rho = LEAST_SHARE + SHARE * (1.0 - state.rate[REVEALED]) * (K / (K - 1.0))
     W = 4.0 + 2.0 * state.rate[G] + 2.0 * math.sqrt(state.rate[NOISE])
-    return (1.0 - rho) * min(1.0, max(0.0, 2.0 * (1.0 - (state.rate[Z] + most) / W)))  # type: ignore[no-any-return]  # 4
+    return (1.0 - least_share(state)) * min(1.0, max(0.0, 2.0 * (1.0 - (state.rate[Z] + most) / W)))  # type: ignore[no-any-return]  # 4
+
+
+@kernel
+def least_share(state: State) -> float:
+    """Return rho, the share that the bold half leaves to the cautious one at least."""
+    K = float(state.o.size)
+    return LEAST_SHARE + SHARE * (1.0 - state.rate[REVEALED]) * (K / (K - 1.0))  # type: ignore[no-any-return]
 
 
 @kernel

@@ -19,15 +19,15 @@ import numpy as np
 
 from sidelong._jit import kernel, specialise
 from sidelong.errors import LearnerError
+from sidelong.graphs.arrays import GraphArrays
 from sidelong.numerics import DRAWS, sample, uniform
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from sidelong.graphs.arrays import GraphArrays
-
 # `kernel` is here for learners outside the package, which need one place to import from.
 __all__ = [
+    "SAME_GRAPH",
     "About",
     "Asked",
     "Learner",
@@ -111,6 +111,18 @@ class Asked(NamedTuple):
         return cls(t, p, trace, there, int(there.size - np.count_nonzero(there)), np.uint64(seed), run)  # type: ignore[arg-type]
 
 
+def _no_graph() -> GraphArrays:
+    """Return the arrays of a graph without arms, which cannot be written to, as those of all graphs."""
+    long, arms, flags = np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0, np.bool_)
+    for array in (long, arms, flags):
+        array.setflags(write=False)
+    return GraphArrays(0, False, 0, long, long, arms, long, long, arms, arms, flags)  # noqa: FBT003  # a record
+
+
+#: Stands for the graph of a round that was asked with the graph that it is told with. It has no arms.
+SAME_GRAPH = _no_graph()
+
+
 class Told(NamedTuple):
     """A round whose losses have come: what the `update` of a learner is given."""
 
@@ -121,14 +133,23 @@ class Told(NamedTuple):
     trace: np.ndarray  #: what `distribution` wrote; what `traces` name and is only known now is written here
     present: np.ndarray  #: as in `Asked`
     absent: int
+    asked: GraphArrays  #: the graph it was asked with, which may be another than that of the outcome; or `SAME_GRAPH`
 
     @classmethod
     def new(
-        cls, t: int, arm: int, p: np.ndarray, losses: np.ndarray, trace: np.ndarray, present: np.ndarray | None = None
+        cls,
+        t: int,
+        arm: int,
+        p: np.ndarray,
+        losses: np.ndarray,
+        trace: np.ndarray,
+        present: np.ndarray | None = None,
+        asked: GraphArrays | None = None,
     ) -> Told:
         """Return a round for a kernel that Python calls; without `present`, one in which all arms were."""
         there = np.ones(p.size, np.bool_) if present is None else present
-        return cls(t, arm, p, losses, trace, there, int(there.size - np.count_nonzero(there)))
+        absent = int(there.size - np.count_nonzero(there))
+        return cls(t, arm, p, losses, trace, there, absent, SAME_GRAPH if asked is None else asked)
 
 
 @kernel
@@ -254,6 +275,13 @@ class Learner:
     grow: Callable[..., tuple[Any, Any]] | None = None  #: (params, state) -> both with one more arm, the last
     #: (params, state) -> both with one more adviser, the last, if it takes advice; rounds that wait have no row of it.
     add_adviser: Callable[..., tuple[Any, Any]] | None = None
+    #: The array of its state with an allowance and what is spent of it, if its first adviser may be an incumbent, to
+    #: whom it loses no more than the allowance on average; 0 is no incumbent.
+    budget: str = ""
+    #: If keys of a family can learn together whom to trust, the two arrays of its state for that, with a number for
+    #: itself and one for each adviser: what each would have lost, and, among `scratch`, the logarithms of the weights
+    #: that all keys give to each.
+    pooled: tuple[str, ...] = ()
     trust: Callable[..., Any] | None = None  #: (state) -> how far it follows itself and each adviser, which sum to 1
     tilt: Callable[..., float] | None = None  #: (params, state, prior) begins with a prior; returns its largest cost
     replay: Callable[..., None] | None = None  #: the kernel that learns the rounds of a log: see `head_start`
@@ -275,11 +303,12 @@ class Learner:
         self._check("params", hasattr(self.params, "_fields"), "a NamedTuple class")
         self._check("version", type(self.version) is int and self.version > 0, "a whole number from 1 on")
         self._check("needs", all(isinstance(need, Need) for need in self.needs), "a set of `Need`")
-        for field in ("traces", "kept", "scratch", "settled"):
+        for field in ("traces", "kept", "scratch", "settled", "pooled"):
             names = getattr(self, field)
             listed = isinstance(names, tuple) and all(isinstance(name, str) for name in names)
             self._check(field, listed, "a tuple of names")
-        self._check("gaps", isinstance(self.gaps, str), "the name of an array of its state, or empty")
+        for field in ("gaps", "budget"):
+            self._check(field, isinstance(getattr(self, field), str), "the name of an array of its state, or empty")
         self._check("initial", self.initial in ("", *self.params._fields), "the name of one of its params, or empty")
         self._check("ranges", set(self.ranges.values()) <= {*RANGES}, f"a mapping of names to {', '.join(RANGES)}")
         if self.distribution is distribution and not self.draws_itself:

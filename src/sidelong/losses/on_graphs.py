@@ -169,7 +169,7 @@ def fool(
         begin = graph.start[arm]
         for e in range(begin, graph.stop[arm]):
             losses[e - begin] = 1.0 if graph.targets[e] == arm else 0.0
-        ucbn.update(params, state, graph, Told(t, arm, nothing, losses, nothing, present, 0))
+        ucbn.update(params, state, graph, Told(t, arm, nothing, losses, nothing, present, 0, graph))
 
 
 def _check_graph(graph: FeedbackGraph) -> None:

@@ -257,7 +257,7 @@ def play(  # noqa: C901, PLR0912, PLR0915  # a round is one thing, and becomes o
                         settle(tally.standing, learned, arm, p, tally.means[row], losses, NOT_TOLD, tally.room)
                     due = tally.lists[_NEXT, row]
                     continue
-            update(params, state, learned, Told(due, arm, p, losses, trace, tally.present, 0))
+            update(params, state, learned, Told(due, arm, p, losses, trace, tally.present, 0, learned))
             if CERTIFY:
                 settle(tally.standing, learned, arm, p, tally.means[row], losses, TOLD, tally.room)
             for k in range(N_TRACES):
