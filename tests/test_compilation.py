@@ -210,6 +210,8 @@ for x in ([1.0, 2.0], [[1.0]] * 3):
     agent = sl.ContextualAgent("squarecb.g", graph)
     agent.predict(x)
     agent.tell(agent.ask(x), [1.0] * 3)
+    family = sl.Family("squarecb.g", graph)
+    family.tell(family.ask(["a"], x=[x]), [1.0] * 3)
 report()
 """
 
