@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections import OrderedDict
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -110,8 +109,8 @@ class Agent(Persistent):
         """Begin with the first state of a setup, before any decision."""
         self._pending: dict[int, Decision] = {}
         # By round, the last one last: what is remembered of it, or the round, arms, losses and graph it is made from.
-        self._told: OrderedDict[int, Any] = OrderedDict()
-        self._remembers = REMEMBERED
+        self._told: dict[int, Any] = {}
+        self.remembers = REMEMBERED
         self._names: dict[str, int] = {}  # the rounds of decisions that a service made, by the names it gave them
         self._round = 0
         self._outstanding = 0  # how many are pending, without those of initial rounds
@@ -166,14 +165,14 @@ class Agent(Persistent):
 
     @property
     def remembers(self) -> int:
-        """For how many decisions the agent remembers what it was told, to recognise a repetition."""
+        """For how many decisions, at least, the agent remembers what it was told, to recognise a repetition."""
         return self._remembers
 
     @remembers.setter
     def remembers(self, decisions: int) -> None:
         self._remembers = check_whole(LearnerError, "remembers", decisions, 0, 2**62)
-        while len(self._told) > self._remembers:
-            self._told.popitem(last=False)
+        self._most_told = self._remembers + self._remembers // 8
+        self._forget()
 
     def ask(
         self,
@@ -359,10 +358,16 @@ class Agent(Persistent):
         return True
 
     def _remember(self, t: int, told: Any) -> None:
-        """Remember what a decision was told, and forget the oldest."""
+        """Remember what a decision was told."""
         self._told[t] = told
-        if len(self._told) > self._remembers:
-            self._told.popitem(last=False)
+        if len(self._told) > self._most_told:
+            self._forget()
+
+    def _forget(self) -> None:
+        """Forget what was told longest ago, some at once: to find the first of a dict is slow where many are gone."""
+        extra = max(0, len(self._told) - self._remembers)
+        for t in list(itertools.islice(self._told, extra)):
+            del self._told[t]
 
     def _learn(
         self,
@@ -652,6 +657,7 @@ class Agent(Persistent):
         """Return what is saved, as one key."""
         setup, K = self._setup, self._graph.n_arms
         bank = Bank(setup.learner, setup.options, [self._graph], "agent")
+        told = list(self._told.values())[max(0, len(self._told) - self._remembers) :]
         made = list(self._pending.values())
         n = len(made)
         pending = {
@@ -672,7 +678,7 @@ class Agent(Persistent):
             {name: getattr(self._state, name)[None] for name in kept_names(setup.learner, self._state)},
             np.array([self._seed]),
             np.array([self._round], np.int64),
-            _marks(self._told.values())[::-1][None],  # as a family has them, the last one first
+            _marks(told)[::-1][None],  # as a family has them, the last one first
             np.empty((1, 0)),
             Observers(*(array[None] for array in self._observers)),
             bank.graphs,

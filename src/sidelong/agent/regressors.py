@@ -57,6 +57,7 @@ class Ridge:
         hashed = check_whole(LearnerError, "hashed", hashed, 1, 4096)
         self._reader = Reader(n_arms, hashed, constant=True, most=_MOST * math.sqrt(self._penalty))
         self._keys = keys  # how many rows are in use; there may be room for more
+        self._ends = np.zeros(2, np.int64)  # where the losses of an agent's decision begin and end
         self._states: ridge.State | None = None
         self._room: ridge.Scratch | None = None
         self._predict: Any = None
@@ -149,8 +150,8 @@ class Ridge:
 
     def learn(self, kept: tuple[str, Floats], arms: Arms, losses: Floats) -> None:
         """Learn the losses of some arms."""
-        ends = np.array([0, arms.size])
-        self._learn(self._states, self._room, _FIRST, kept[1][None], ends, arms, losses, self._forgetting)
+        self._ends[1] = arms.size
+        self._learn(self._states, self._room, _FIRST, kept[1][None], self._ends, arms, losses, self._forgetting)
 
     def learn_many(
         self, rows: npt.NDArray[np.int64], kept: Floats, offsets: npt.NDArray[np.int64], arms: Arms, losses: Floats
