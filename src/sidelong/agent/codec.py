@@ -34,7 +34,7 @@ import numpy as np
 from sidelong.agent import observers as observing
 from sidelong.agent.advice import MOST, are_rows
 from sidelong.agent.observers import Observers
-from sidelong.agent.pool import Pool
+from sidelong.agent.pool import PooledTrust
 from sidelong.agent.regressors import Ridge
 from sidelong.agent.setup import Setup
 from sidelong.agent.state_file import FINITE, graph_to_arrays, read_array, read_graphs
@@ -75,7 +75,7 @@ class Saved(NamedTuple):
     pending: dict[str, np.ndarray]  #: columns of `Pending`
     names: dict[str, Any]  #: of decisions that a service made
     regressor: Ridge | None = None  #: what predicts losses from features
-    pool: Pool | None = None  #: of a family whose keys learn trust together
+    pool: PooledTrust | None = None  #: of a family whose keys learn trust together
 
 
 def write(kind: str, saved: Saved) -> tuple[Header, Arrays]:
@@ -338,9 +338,9 @@ def _read_pooled(path: Place, learner: Learner, header: Header) -> bool:
     return pooled
 
 
-def _read_pool(path: Place, arrays: Arrays, advisers: int) -> Pool:
+def _read_pool(path: Place, arrays: Arrays, advisers: int) -> PooledTrust:
     finite, counts = (-FINITE, FINITE), (0.0, FINITE)
-    return Pool(
+    return PooledTrust(
         read_array(path, "pool.lost", arrays, np.empty(advisers + 1), (), finite),
         read_array(path, "pool.gap", arrays, np.empty(1), (), counts),
     )

@@ -19,20 +19,20 @@ import numpy as np
 from sidelong.numerics import exp, log, total
 
 
-class Pool(NamedTuple):
+class PooledTrust(NamedTuple):
     """What is known of the bold half and of each adviser over all keys."""
 
     lost: np.ndarray  #: (M + 1,), H
     gap: np.ndarray  #: (1,), S
 
     @classmethod
-    def new(cls, advisers: int) -> Pool:
+    def new(cls, advisers: int) -> PooledTrust:
         """Return one that knows nothing."""
         return cls(np.zeros(advisers + 1), np.zeros(1))
 
-    def with_advisers(self, n: int) -> Pool:
+    def with_advisers(self, n: int) -> PooledTrust:
         """Return it with so many advisers more, of whom the best is expected."""
-        return Pool(np.append(self.lost, np.full(n, self.lost.min())), self.gap)
+        return PooledTrust(np.append(self.lost, np.full(n, self.lost.min())), self.gap)
 
     @property
     def _rate(self) -> float:
@@ -42,12 +42,12 @@ class Pool(NamedTuple):
         """Return the logarithms of the weights, of which the largest is 0."""
         return np.asarray((self.lost.min() - self.lost) / self._rate)
 
-    def after(self, c: np.ndarray) -> Pool:
+    def after(self, c: np.ndarray) -> PooledTrust:
         """Return what is known once it is told what each would have lost with some keys."""
         y = self._rate
         before, T = _weigh(self.lost, y)
         mix = _weigh(self.lost + c, y)[0] - before
-        return Pool(self.lost + c, self.gap + max(0.0, float(total(T * c)) - mix))
+        return PooledTrust(self.lost + c, self.gap + max(0.0, float(total(T * c)) - mix))
 
 
 def _weigh(lost: np.ndarray, y: float) -> tuple[float, np.ndarray]:

@@ -25,7 +25,7 @@ from sidelong.agent.kernels import (
     observe_many,
 )
 from sidelong.agent.observers import Observers
-from sidelong.agent.pool import Pool
+from sidelong.agent.pool import PooledTrust
 from sidelong.agent.regressors import Ridge, selected
 from sidelong.agent.rules import (
     ROUND,
@@ -112,18 +112,18 @@ class Rounds:
         self.pending = self.new_pending()
         self.free = np.empty(0, np.int64)  #: the rows of `pending` that no decision has
         self._workspaces: list[ThreadWorkspace] = []
-        self._pool = Pool.new(len(setup.advisers)) if setup.pooled else None
+        self._pool = PooledTrust.new(len(setup.advisers)) if setup.pooled else None
 
     def __len__(self) -> int:
         return len(self.keys)
 
     @property
-    def pool(self) -> Pool | None:
+    def pool(self) -> PooledTrust | None:
         """What all keys have found out together about advisers, if they do."""
         return self._pool
 
     @pool.setter
-    def pool(self, pool: Pool | None) -> None:
+    def pool(self, pool: PooledTrust | None) -> None:
         self._pool = pool
         if pool is not None:  # threads compute on copies of `first_state`
             name = self.setup.learner.pooled[1]
