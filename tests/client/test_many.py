@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import sidelong as sl
-from sidelong.errors import ConflictError, DecisionError, LossError, ServiceError, UnknownDecisionError
+from sidelong.errors import AdviceError, ConflictError, DecisionError, LossError, ServiceError, UnknownDecisionError
 from sidelong.service.client import connect_async, many
 from sidelong.service.client.decisions import RemoteBatch
 
@@ -37,6 +37,31 @@ def same(batch, plan):
     for name in ("rounds", "arms", "reveals", "offsets"):
         assert getattr(batch, name).tolist() == getattr(plan, name).tolist()
     assert batch.probabilities.tobytes() == plan.probabilities.tobytes()
+
+
+@pytest.mark.library
+def test_advice_in_columns_is_split_like_the_keys_and_followed_like_in_a_family(service, monkeypatch):
+    monkeypatch.setattr(many, "MOST_KEYS", 3)
+    experiment = service.create(f"m{next(_numbers)}", "glance", GRAPHS[0], seed=9, keyed=True)
+    family, keys = sl.Family("glance", GRAPHS[0], seed=9), KEYS[:8]
+    rng = np.random.default_rng(3)
+    for turn in range(4):
+        table_ = rng.dirichlet(np.ones(4), 8)
+        table_[turn] = np.nan
+        advice = {"arms": rng.integers(-1, 4, 8), "table": table_, "silent": None}
+        graph = (GRAPHS, np.arange(8) % 2) if turn == 2 else None
+        batch, plan = experiment.ask_many(keys, graph, advice=advice), family.ask(keys, graph, advice=advice)
+        same(batch, plan)
+        losses = rng.random(batch.reveals.size)
+        experiment.tell_many(batch, losses)
+        family.tell(plan, losses)
+    with pytest.raises(AdviceError, match="for each of the 8 keys"):
+        experiment.ask_many(keys, advice={"arms": [1, 2]})
+    single = service.create(f"m{next(_numbers)}", "glance", GRAPHS[0], incumbent="today", allowance=5)
+    assert single.ask(advice={"today": np.int64(2), "team": np.eye(4)[1]}).round == 1
+    assert len(single.ask_many(3, advice={"today": 2})) == 3
+    with pytest.raises(ServiceError, match="'today' must advise in every round"):
+        single.ask(advice=3)
 
 
 @pytest.mark.library

@@ -1,7 +1,7 @@
 """kill -9 at random moments under every kind of load: nothing acknowledged is lost, nothing is counted twice.
 
-Two servers have one database. Clients decide and tell at both, one by one and in batches, with keys, features and
-graphs of their rounds. Meanwhile an operator freezes, stops, renames and archives an experiment, another one clones
+Two servers have one database. Clients decide and tell at both, one by one and in batches, with keys, features, advice
+and graphs of their rounds. Meanwhile an operator freezes, stops, renames and archives an experiment, another one clones
 experiments and deletes the clones, and others follow events and download logs. The servers cut the journals behind
 seconds. They are killed, one or both. At the end the journals, with what was cut, must hold all that was acknowledged,
 once, replaying them gives the state of both servers, and the exported logs hold each decision once.
@@ -47,7 +47,7 @@ HELD = {**BODY, "learner": "exp3-set", "holdout": {"arm": 2, "share": 0.3}}
 EXPERIMENTS = {
     "plain": {**BODY, "certificate": True},
     "features": {**BODY, "certificate": True, "learner": "squarecb.g", "features": ["weekday", "size"]},
-    "keyed": {**BODY, "learner": "exp3.g++", "keyed": True},
+    "keyed": {**BODY, "keyed": True},
     "changed": HELD,
     "cloned": HELD,
 }
@@ -64,9 +64,16 @@ CHANGES = (
 )
 
 
+def forecast(n):
+    """Return the advice for a batch."""
+    return {"forecast": [number % 6 - 1 for number in range(n)], "team": None}
+
+
 def drawn(kind, draws):
-    """Draw what is sent with a decision: in one of five a graph of its own, of which there are twenty."""
+    """Draw what is sent with a decision: in one of five a graph of its own, of which there are twenty; and advice."""
     sent = {}
+    if kind in {"plain", "keyed"} and draws.random() < 0.5:
+        sent["advice"] = {"forecast": draws.randrange(5), "team": draws.choice([None, [0.2] * 5])}
     if kind in {"plain", "features"} and draws.random() < 0.2:
         sent["graph"] = {"name": "erdos_renyi", "n": 5, "r": 0.5, "seed": draws.randrange(20)}
     if kind == "features":
@@ -218,7 +225,8 @@ class Load:
             name = "plain" if number % 2 else "keyed"
             asked = int(rng.integers(2, 50)) if number % 2 else rng.permutation(KEYS)[: rng.integers(50, 300)].tolist()
             key = f"night-{number}"
-            batch = await self.insist(name, lambda it, asked=asked, key=key: it.ask_many(asked, key=key))
+            more = {"key": key} if number % 2 else {"key": key, "advice": forecast(len(asked))}
+            batch = await self.insist(name, lambda it, asked=asked, more=more: it.ask_many(asked, **more))
             columns = zip(batch.ids, batch.arms.tolist(), batch.probabilities.tolist(), strict=True)
             self.history.decided |= {id_: (key, arm, probability) for id_, arm, probability in columns}
             losses = rng.random(batch.reveals.size)
@@ -425,10 +433,10 @@ def check_exports(load, journals):
 
 def check_batches(load):
     """Check that batches with keys are what a family decides, to the bit."""
-    family = sl.Family("exp3.g++", GRAPH, seed=5)
+    family = sl.Family("glance", GRAPH, seed=5)
     for name, batch, losses in load.nights:
         if name == "keyed":
-            plan = family.ask(batch.keys)
+            plan = family.ask(batch.keys, advice=forecast(len(batch)))
             assert plan.arms.tolist() == batch.arms.tolist()
             assert plan.probabilities.tobytes() == batch.probabilities.tobytes()
             family.tell(plan, losses)

@@ -1108,6 +1108,97 @@ def a_decision_is_cancelled_once_and_teaches_nothing(deployment, kind):
         assert reply.code == (404, "not_found")
 
 
+# Advice.
+
+ADVISED = {"learner": "glance", "options": {}, "labels": list("vwxyz")}
+
+
+def _advised(each, t):
+    """Decide once and for several, with advisers that come and fall silent; tell some, and return those that wait."""
+    one = each.decide(advice={"forecast": t % 5, "team": "z" if t % 2 else None})
+    assert each.look_up(one).body["advice"] == {"forecast": t % 5, "team": "z" if t % 2 else None}
+    several = {"forecast": [0, "z", None], "other": [[0.2] * 5, None, -1]} if each.kind == "keyed" else {"other": "v"}
+    first, *others = each.decide(3, advice=several)
+    shown = {"forecast": 0, "other": [0.2] * 5} if each.kind == "keyed" else several
+    assert each.look_up(first).body["advice"] == shown
+    each.tell_many([one, *others], [{str(arm): arm * t % 4 / 4 for arm in range(5)}] * 3).ok()
+    return first
+
+
+@promise(server="own")
+def advice_stays_with_decisions_and_in_the_journal(deployment, kind):
+    each = deployment.create(kind, **ADVISED)
+    waiting = [_advised(each, t) for t in range(3)]
+    digest = each.digest()
+    deployment.restart()
+    assert each.digest() == digest
+    each.tell_many(waiting, 0.5).ok()
+    _advised(each, 4)
+    digest = each.digest()
+    deployment.restart_without_snapshots()
+    assert each.digest() == digest
+    of = f"{each.path}?key={KEYS[0]}" if kind == "keyed" else each.path
+    found = deployment.get(of).ok().body["advisers"]
+    assert [(row["name"], row["rounds"]) for row in found] == [
+        ("forecast", 8 if kind == "keyed" else 4),
+        ("team", 1),
+        ("other", 4 if kind == "keyed" else 12),
+    ]
+    assert deployment.get(f"{each.path}/agent").status == 200
+    reply, clone = each.clone(learned=True)
+    reply.ok()
+    _advised(clone, 1)
+
+
+@promise()
+def an_experiment_decides_by_advice_as_an_agent_does(deployment, kind):
+    each = deployment.create(kind, **ADVISED)
+    family = sl.Family("glance", sl.graphs.complete(5), seed=7)
+    agent = family[KEYS[0]] if kind == "keyed" else sl.Agent("glance", sl.graphs.complete(5), seed=7)
+    for t in range(6):
+        advice = {"forecast": t % 5, "team": None if t % 2 else 3}
+        made, own = each.decide(advice=advice), agent.ask(advice=advice)
+        assert (made["arm"], made["probability"]) == (own.arm, own.probability)
+        losses = [arm * t % 4 / 4 for arm in range(5)]
+        each.tell(made, dict(zip("01234", losses, strict=True))).ok()
+        agent.tell(own, losses)
+
+
+@promise()
+def bad_advice_is_refused_and_changes_nothing(deployment, kind):
+    each = deployment.create(kind, **ADVISED)
+    each.decide(key="k", advice=2)
+    digest = each.digest()
+    for advice in (5, -2, "q", 1.5, [0.5, 0.5], [0.3] * 5, {"": 1}, {"a": True}, {f"n{k}": 1 for k in range(33)}):
+        refused = each.ask(advice=advice)
+        assert (refused.code, refused.body["path"]) == ((422, "invalid"), "body.advice"), advice
+    if kind == "keyed":
+        refused = each.ask(3, advice={"a": [1, 2]})
+        assert (refused.code, refused.body["path"]) == ((422, "invalid"), "body.advice")
+    assert each.ask(key="k", advice=3).code == (409, "key_reused")
+    assert each.ask(key="k", advice=2).status == 200
+    assert each.digest() == digest
+    other = deployment.create(kind)
+    assert "exp3.g++ takes no advice" in other.ask(advice=1).body["detail"]
+
+
+@promise()
+def an_incumbent_advises_in_every_decision_and_has_an_allowance(deployment, kind):
+    scale = {"best": 0, "worst": 10}
+    each = deployment.create(kind, **ADVISED, incumbent="today", allowance=20, scale=scale)
+    refused = each.ask(advice={"team": 1})
+    assert (refused.code, refused.body["path"]) == ((422, "invalid"), "body.advice")
+    of = f"{each.path}?key={KEYS[0]}" if kind == "keyed" else each.path
+    for _ in range(5):
+        each.tell(each.decide(advice={"today": "v"}), {str(arm): 10 - arm for arm in range(5)}).ok()
+    state = deployment.get(of).ok().body
+    assert (state["incumbent"], state["allowance"]) == ("today", 20)
+    assert state["allowance_left"] > 20  # the incumbent is the worst
+    for wrong in ({"incumbent": "today"}, {"allowance": 3}, {"incumbent": "today", "allowance": 0}):
+        body = {"name": "wrong", "learner": "glance", "graph": GRAPH, **wrong}
+        assert deployment.post("/v1/experiments", body).status == 422
+
+
 # Clones.
 
 

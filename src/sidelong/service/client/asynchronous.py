@@ -72,6 +72,8 @@ class AsyncService:
         default_loss: float | None = None,
         sticky: float | None = None,
         prior: Mapping[int | str, tuple[float, float]] | None = None,
+        incumbent: str | None = None,
+        allowance: float | None = None,
         log: Log | None = None,
         keyed: bool = False,
         **options: Any,  # each learner has its own
@@ -94,6 +96,8 @@ class AsyncService:
             default_loss: what an expired decision is told; if not given, nothing is learned from it.
             sticky: for how many seconds a `subject` of `ask` gets the same decision; in place of `expire_after`.
             prior: as for `Agent`: what you believe of some arms.
+            incumbent: as for `Agent`: the name of the adviser who decides today.
+            allowance: as for `Agent`: how much may be lost to it, on average.
             log: rounds to learn before the first decision: the path of the exported log of another experiment, or a
                 dict with the columns action, loss and pscore.
             keyed: whether it plays for many keys, as a `Family` does: see `Experiment.ask_many`.
@@ -108,6 +112,8 @@ class AsyncService:
         more |= {"certificate": True} if certificate else {}
         more |= {} if features is None else {"features": list(features)}
         more |= wire.rarely(holdout, default_loss, prior, log, scale)
+        more |= {} if incumbent is None else {"incumbent": incumbent}
+        more |= {} if allowance is None else {"allowance": allowance}
         more |= {"keyed": True} if keyed else {}
         more |= {} if sticky is None else {"sticky": {"seconds": sticky}}
         made = self[name].scaled(scale)
@@ -182,6 +188,7 @@ class AsyncExperiment(Named["AsyncService"]):
         context: Mapping[str, Any] | None = None,
         key: str | None = None,
         subject: str | None = None,
+        advice: Any = None,
     ) -> RemoteDecision:
         """Draw an arm.
 
@@ -192,8 +199,9 @@ class AsyncExperiment(Named["AsyncService"]):
             key: what this decision is for, such as the number of an order: whoever asks again with the same key gets
                 the same decision. Without one, every call gets another.
             subject: of a sticky experiment, who it is for: the same subject gets the same decision until it ends.
+            advice: what you would play yourself, as for `Agent.ask`.
         """
-        return await self._service.do(wire.ask(self._name, graph, context, key, available, subject))
+        return await self._service.do(wire.ask(self._name, graph, context, key, available, subject, advice))
 
     async def tell(
         self,
@@ -226,6 +234,7 @@ class AsyncExperiment(Named["AsyncService"]):
         *,
         context: Mapping[str, Any] | None = None,
         key: str | None = None,
+        advice: Any = None,
     ) -> RemoteBatch:
         """Draw an arm for each key of an experiment that has keys, as `Family.ask` does; or several for one without.
 
@@ -237,8 +246,9 @@ class AsyncExperiment(Named["AsyncService"]):
             available: the arms that can be played in this round, as for `Agent.ask`, for all keys.
             context: what the log should say about these decisions.
             key: what they are for, such as a date: whoever asks for the same again gets the same decisions.
+            advice: what you would play yourself, as for `Family.ask`; without keys, as for `Agent.ask`, for all.
         """
-        asking = many.ask(self._name, keys, graph, available, context, key)
+        asking = many.ask(self._name, keys, graph, available, context, key, advice)
         return asking.joined([await self._service.do(each) for each in asking.questions])
 
     async def tell_many(

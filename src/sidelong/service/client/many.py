@@ -13,12 +13,12 @@ from uuid import uuid4
 
 import numpy as np
 
-from sidelong.errors import LossError, ServiceError, UnknownDecisionError
+from sidelong.errors import AdviceError, LossError, ServiceError, UnknownDecisionError
 from sidelong.graphs.columns import each_of
 from sidelong.keys import read_keys
 from sidelong.outcomes.revealed_columns import RevealedColumns
 from sidelong.service.client.decisions import Learned, RemoteBatch
-from sidelong.service.client.plain import asked_of, available_of, graph_of, json_of, key_of
+from sidelong.service.client.plain import advice_of, asked_of, available_of, graph_of, json_of, key_of
 from sidelong.service.client.wire import Question, experiment_path
 from sidelong.tables import as_list, column, names_of
 
@@ -67,20 +67,34 @@ def ask(
     available: Iterable[int | str | bool] | None,
     context: Mapping[str, Any] | None,
     key: str | None,
+    advice: Any = None,
 ) -> Asking:
     """Ask for decisions: for keys, or for so many of an experiment without keys."""
     listed = [None] * _count(keys) if isinstance(keys, int | np.integer) else read_keys(keys)
     most = MOST_ROWS if isinstance(keys, int | np.integer) else MOST_KEYS
     groups, order = _by_graph(graph, len(listed))
     listed_arms = None if available is None else available_of(available)  # once, since it may be an iterator
-    under = uuid4().hex if key is None else key_of(key)
+    under, advised = uuid4().hex if key is None else key_of(key), advice_of(advice)
     questions: list[Question[RemoteBatch]] = []
     for shown, places in groups:
         asked = asked_of(shown, listed_arms, context)
         for k in range(0, len(places), most):
-            some = [listed[place] for place in places[k : k + most]]
-            questions.append(_question(name, some, asked, _key_of_request(under, len(questions))))
+            chosen = places[k : k + most]
+            some = [listed[place] for place in chosen]
+            told = {} if advice is None else {"advice": _advice_at(advised, chosen, listed)}
+            questions.append(_question(name, some, asked | told, _key_of_request(under, len(questions))))
     return Asking(questions, order, RemoteBatch.read(_NOTHING, name, []))
+
+
+def _advice_at(advice: Any, places: list[int], keys: list[Any]) -> Any:
+    """Return the advice for some of the keys, of which each adviser has a column; without keys, it is for all."""
+    if isinstance(advice, dict):
+        return {name: _advice_at(each, places, keys) for name, each in advice.items()}
+    if keys[0] is None or advice is None:
+        return advice
+    if not isinstance(advice, list) or len(advice) != len(keys):
+        raise AdviceError(f"Advice has an arm, or probabilities, for each of the {len(keys):,} keys.")
+    return [advice[place] for place in places]
 
 
 def _key_of_request(key: str, number: int) -> str:

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sidelong._install import pip_install
+from sidelong.checks import is_whole
 from sidelong.errors import EvaluationError, GraphError, LossError, ServiceError, SidelongError
+from sidelong.tables import as_list
 
 if TYPE_CHECKING:
     from sidelong.graphs import FeedbackGraph
@@ -69,12 +71,27 @@ def available_of(available: Iterable[int | str | bool]) -> list[Any]:
     return list(available)
 
 
+def advice_of(advice: Any) -> Any:
+    """Return advice as JSON has it: of one decision, or in columns. Whether it is any is for the service to say."""
+    if isinstance(advice, Mapping):
+        return {str(name): advice_of(each) for name, each in advice.items()}
+    listed = as_list(advice) if hasattr(advice, "__iter__") and not isinstance(advice, str) else advice
+    if isinstance(listed, list):
+        made = [advice_of(each) for each in listed]
+        return None if made and all(isinstance(each, float) and math.isnan(each) for each in made) else made
+    return int(listed) if is_whole(listed) else listed
+
+
 def asked_of(
-    graph: FeedbackGraph | None, available: Iterable[int | str | bool] | None, context: Mapping[str, Any] | None
+    graph: FeedbackGraph | None,
+    available: Iterable[int | str | bool] | None,
+    context: Mapping[str, Any] | None,
+    advice: Any = None,
 ) -> dict[str, Any]:
     """Return what a request for decisions says of its round: nothing of what was not given."""
     asked: dict[str, Any] = {} if graph is None else {"graph": graph_of(graph)}
     asked |= {} if available is None else {"available": available_of(available)}
+    asked |= {} if advice is None else {"advice": advice_of(advice)}
     return asked | ({} if context is None else {"context": dict(context)})
 
 

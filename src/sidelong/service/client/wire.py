@@ -228,9 +228,10 @@ def ask(
     key: str | None,
     available: Iterable[int | str | bool] | None = None,
     subject: str | None = None,
+    advice: Any = None,
 ) -> Question[RemoteDecision]:
     """Ask for a decision."""
-    asked = asked_of(graph, available, context) | ({} if subject is None else {"subject": str(subject)})
+    asked = asked_of(graph, available, context, advice) | ({} if subject is None else {"subject": str(subject)})
     body, headers = json_of(asked, ServiceError)
     headers["Idempotency-Key"] = uuid4().hex if key is None else key_of(key)
     return Question(

@@ -63,7 +63,7 @@ async def decide(call: Call) -> Reply:
     context = None if body.context is None else context_of(body.context, server.settings.max_context)
     graph = None if body.graph is None else await graph_of_round(body.graph, call, name)
     keys = None if body.key is None and body.keys is None else _keys(body)
-    asked = Decide(name, graph, context, key, body.available, body.count or 1, keys, body.subject)
+    asked = Decide(name, graph, context, key, body.available, body.count or 1, keys, body.subject, _advice(body))
     try:
         made: Decided = await _written(server, asked, graph)
     except ServiceError as error:
@@ -85,6 +85,14 @@ def _keys(body: DecideRequest) -> list[Any]:
             body.count,
         )
     return [body.key] if body.keys is None else list(body.keys)
+
+
+def _advice(body: DecideRequest) -> Any:
+    """Return the advice of a request; that for a single key is a list, as that for many."""
+    given = body.advice
+    if given is None or body.key is None:
+        return given
+    return {name: [each] for name, each in given.items()} if isinstance(given, dict) else [given]
 
 
 def _decision(made: Decided, place: int = 0, carried_out: int | None = None) -> dict[str, Any]:

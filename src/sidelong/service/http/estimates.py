@@ -7,12 +7,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sidelong import evaluation
+from sidelong.agent import Agent
+from sidelong.agent.member import Member
 from sidelong.errors import EvaluationError
 from sidelong.evaluation import lift as lifts
 from sidelong.evaluation import weighing
 from sidelong.evaluation.intervals import interval
 from sidelong.evaluation.regret import compare
+from sidelong.outcomes.scale import ends_of
 from sidelong.service.http.messages.experiments import (
+    AdviserState,
     Amount,
     Amounts,
     CertificateState,
@@ -151,6 +155,24 @@ def _amount(found: LiftState | RegretState | None, unit: float) -> Amount | None
         return None
     low, high = (None if limit is None else unit * limit for limit in (found.low, found.high))
     return Amount(estimate=unit * found.estimate, low=low, high=high)
+
+
+def advisers(agent: Decider) -> list[AdviserState]:
+    """Return what is known of each adviser."""
+    found = agent.advisers() if isinstance(agent, Agent | Member) else ()
+    return [
+        AdviserState(**row._asdict() | {name: None for name in ("loss", "paid") if np.isnan(getattr(row, name))})
+        for row in found
+    ]
+
+
+def allowance_left(experiment: LiveExperiment, agent: Decider) -> float | None:
+    """Return what is left of the allowance, in the scale of feedback."""
+    spec = experiment.identity.spec
+    if spec.incumbent is None or not isinstance(agent, Agent | Member):
+        return None
+    best, worst = ends_of(experiment.scale)
+    return agent.allowance_left * abs(worst - best)
 
 
 def certificate(experiment: LiveExperiment, agent: Decider) -> CertificateState | None:

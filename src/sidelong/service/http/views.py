@@ -160,6 +160,10 @@ def state(experiment: LiveExperiment, reading: Reading, query: StateQuery = _USU
         lift=lift,
         regret=regret,
         certificate=None if agent is None else estimates.certificate(experiment, agent),
+        advisers=None if agent is None else estimates.advisers(agent),
+        incumbent=spec.incumbent,
+        allowance=spec.allowance,
+        allowance_left=None if agent is None else estimates.allowance_left(experiment, agent),
         world=world,
         alarms=alarms(experiment, ratio, world),
     )
@@ -302,6 +306,7 @@ def _decision(experiment: LiveExperiment, number: int, reading: Reading, graphs:
         expires_at=expires_at(made.at, experiment.life.expire_after),
         settled_at=None if settled is None else timestamp(settled[0].at),
         subject=journal.subject_of(made),
+        advice=journal.advice_of(made, number - made.round),
         reports=None if settled is not None or identity.spec.sticky is None else experiment.sticky.count(number),
     )
 

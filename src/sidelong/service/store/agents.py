@@ -7,9 +7,10 @@ context. Nobody else has to know which of the two a block is.
 
 from __future__ import annotations
 
+import copy
 import json
 import math
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from sidelong.checks import nearest
 from sidelong.errors import FeatureError, LearnerError
 from sidelong.graphs.arrays import observe
 from sidelong.learners import catalogue
-from sidelong.outcomes.scale import Scale
+from sidelong.outcomes.scale import Scale, ends_of
 from sidelong.service.store.counters import LearnedColumns
 from sidelong.service.store.graphs import content_of
 
@@ -64,11 +65,13 @@ def new_block(spec: Spec, graph: FeedbackGraph) -> Block:
     if spec.features is None:
         if "prior" in options and module.tilt is not None:
             raise LearnerError("What is believed of arms is no option. Name it beside the options, as prior.")
-        given["prior"] = _prior(spec)
+        given |= {"prior": _prior(spec), "incumbent": spec.incumbent, "allowance": _allowance(spec)}
         if spec.keyed:
             # The alarm of a key takes a third of what it takes without.
             return FamilyBlock(Family(learner, graph, health=spec.certificate, threads=1, **given, **options))
         return AgentBlock(Agent(learner, graph, **given, **options), spec)
+    if spec.incumbent is not None:
+        raise LearnerError(f"{learner} has no rule for an incumbent. Leave features or incumbent out.")
     for name in options:
         if name not in _OPTIONS:
             raise LearnerError(
@@ -91,6 +94,12 @@ def _prior(spec: RequestedSpec) -> dict[int | str, tuple[float, float]] | None:
         return None
     means = losses_of(spec, [each.mean for each in spec.prior])
     return {each.arm: (mean, each.weight) for each, mean in zip(spec.prior, means, strict=True)}
+
+
+def _allowance(spec: RequestedSpec) -> float | None:
+    """Return the allowance in losses."""
+    best, worst = ends_of(scale_of(spec))
+    return None if spec.allowance is None else spec.allowance / abs(worst - best)
 
 
 def scale_of(spec: RequestedSpec) -> Scale | None:
@@ -120,10 +129,25 @@ def seen(spec: Spec, context: str | None) -> dict[str, Any]:
     return found
 
 
+class AdvisedRows(NamedTuple):
+    """The advice for some rows, and the names of all who have advised in the experiment, in one order for all keys."""
+
+    names: tuple[str, ...]
+    rows: dict[str, Floats]  #: of those who are named now, a row of probabilities for each; zeros are silence
+
+    def at(self, places: Any) -> AdvisedRows:
+        """Return what it is for some of the rows."""
+        return AdvisedRows(self.names, {name: rows[places] for name, rows in self.rows.items()})
+
+
 class Block(Protocol):
     """Keys of one experiment with what they have learned, by their rows in the block."""
 
     arm_changes: int  #: how many changes of the experiment's arms it has followed
+
+    @property
+    def advisers(self) -> tuple[str, ...]:
+        """The names of those who have advised these keys."""
 
     @property
     def graphs(self) -> list[FeedbackGraph]:
@@ -145,7 +169,7 @@ class Block(Protocol):
         """Return one key, to be looked at like an agent."""
 
     def ask(
-        self, rows: Integers, graph: FeedbackGraph | None, context: str | None
+        self, rows: Integers, graph: FeedbackGraph | None, context: str | None, advised: AdvisedRows | None
     ) -> tuple[list[int], list[int], list[float]]:
         """Draw an arm for each row; return rounds, arms and probabilities."""
 
@@ -199,6 +223,11 @@ class FamilyBlock:
         self.add = family.add
         self.arm_changes = 0
 
+    @property
+    def advisers(self) -> tuple[str, ...]:
+        """The names of those who have advised these keys."""
+        return self.family.adviser_names
+
     def change_arms(self, change: ArmChange) -> None:
         """Let an arm come or go, for all keys."""
         change.play(self.family)
@@ -228,9 +257,12 @@ class FamilyBlock:
         rows: Integers,
         graph: FeedbackGraph | None,
         context: str | None,  # noqa: ARG002  # nothing is seen of it
+        advised: AdvisedRows | None,
     ) -> tuple[list[int], list[int], list[float]]:
         """Draw an arm for each row."""
-        rounds, arms, probabilities, *_ = self.family.rows.ask(rows, graph)
+        if advised is not None:
+            self.family.rows.add_advisers(advised.names)
+        rounds, arms, probabilities, *_ = self.family.rows.ask(rows, graph, advised and advised.rows)
         return rounds.tolist(), arms.tolist(), probabilities.tolist()
 
     def tell(
@@ -280,7 +312,13 @@ class FamilyBlock:
 
     def joined(self, others: Sequence[FamilyBlock]) -> Contents:
         """Return the contents of one family that has all keys."""
-        return Family.join([self.family, *(each.family for each in others)]).contents()
+        families = [self.family, *(each.family for each in others)]
+        names = max((each.adviser_names for each in families), key=len)
+        for place, family in enumerate(families):
+            if family.adviser_names != names:  # those whom its keys were never asked with
+                families[place] = copy.deepcopy(family)
+                families[place].rows.add_advisers(names)
+        return Family.join(families).contents()
 
 
 class AgentBlock:
@@ -298,6 +336,11 @@ class AgentBlock:
         unseen = np.empty(agent.graph.n_arms)
         self._observe: Callable[..., None]
         bind(self, "_observe", observe, agent.graph.arrays, unseen, unseen)
+
+    @property
+    def advisers(self) -> tuple[str, ...]:
+        """The names of those who have advised."""
+        return self.agent.adviser_names
 
     def change_arms(self, change: ArmChange) -> None:
         """Let an arm come or go."""
@@ -323,12 +366,12 @@ class AgentBlock:
         return self.agent
 
     def ask(
-        self, rows: Integers, graph: FeedbackGraph | None, context: str | None
+        self, rows: Integers, graph: FeedbackGraph | None, context: str | None, advised: AdvisedRows | None
     ) -> tuple[list[int], list[int], list[float]]:
         """Draw an arm for each row, which are all the same."""
         rounds, arms, probabilities = [], [], []
-        for _ in range(len(rows)):
-            made = self._draw(graph, context)
+        for place in range(len(rows)):
+            made = self._draw(graph, context, None if advised is None else advised.at(place))
             round_ = made.round
             self._made[round_] = made
             rounds.append(round_)
@@ -336,11 +379,14 @@ class AgentBlock:
             probabilities.append(made.probability)
         return rounds, arms, probabilities
 
-    def _draw(self, graph: FeedbackGraph | None, context: str | None) -> Decision:
+    def _draw(self, graph: FeedbackGraph | None, context: str | None, advised: AdvisedRows | None) -> Decision:
         """Ask the agent, which sees the context if the experiment says so."""
         if isinstance(self.agent, ContextualAgent):
             return self.agent.ask(seen(self._spec, context), graph)
-        return self.agent.ask(graph)
+        if advised is None:
+            return self.agent.ask(graph)
+        spoken = {name: row if row.any() else None for name, row in advised.rows.items()}
+        return self.agent.ask(graph, advice=dict.fromkeys(advised.names) | spoken)
 
     def tell(
         self,

@@ -18,12 +18,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from sidelong.agent import advice as advising
 from sidelong.agent import state_file
 from sidelong.agent.graphs import Bank
 from sidelong.agent.rules import losses_of_many, losses_of_one
-from sidelong.errors import DecisionError, GraphError
+from sidelong.errors import AdviceError, DecisionError, GraphError
 from sidelong.learners.interface import Need
 from sidelong.service.store import agents, lifecycle
+from sidelong.service.store.agents import AdvisedRows
 from sidelong.service.store.arms import ArmChange, OwnGraphs
 from sidelong.service.store.counters import HIDDEN, UNLEARNED, Counters, ToldColumns
 from sidelong.service.store.feedback import by_number, check_plain, number_of
@@ -38,7 +40,7 @@ from sidelong.service.store.journal import (
     within_span,
     write_columns,
     write_draws,
-    write_keys,
+    write_json,
     write_settled,
 )
 from sidelong.service.store.keys import KeyBlocks, KeyTable, in_turns
@@ -132,6 +134,7 @@ class LiveExperiment:
         self.answered: OrderedDict[str, Event] = OrderedDict()  #: the last decisions, by Idempotency-Key
         self._answered_bytes = 0
         self.graph_bytes = 0  #: of graphs of rounds, in the database
+        self.advisers = self.blocks.advisers  #: who have advised, in the order in which they came
 
     @classmethod
     def new(cls, identity: Identity, graph: FeedbackGraph, learned: bytes | None = None) -> Self:
@@ -143,6 +146,7 @@ class LiveExperiment:
         made.keys.resume(arrays)
         blocks = {int(name[6:]): array.tobytes() for name, array in arrays.items() if name.startswith("block.")}
         made.blocks.begin(blocks)
+        made.advisers = made.blocks.advisers
         return made
 
     # What is known of it
@@ -331,19 +335,26 @@ class LiveExperiment:
         key: str | None = None,
         context: str | None = None,
         subject: str | None = None,
+        advice: Any = None,
     ) -> tuple[Event, Draws]:
         """Draw an arm for each row, as its state says; the rows are what `keys.places` returned for the keys.
+
+        Advice is as JSON has it: what `Agent.ask` takes, for all rounds, or what `Family.ask` takes for keys.
 
         The columns are those that `read_draws` finds in the event.
 
         Raises:
             GraphError: nothing can be played in this round. Nothing has changed.
             FeatureError: the context lacks features. Nothing has changed.
+            AdviceError: the advice is none. Nothing has changed.
         """
         n, first = len(rows), self.round + 1
         asked, graph = self.own.asked(graph), self.own.to_write(graph)
         shown = self.graph if asked is None else asked
-        drawn, b = self._draw(keys, rows, first, asked, context)
+        advised = self._read_advice(advice, keys, n, shown)
+        drawn, b = self._draw(keys, rows, first, asked, context, advised)
+        if advised is not None:
+            self.advisers = advised.names
         rounds = self.keys.note_decided(rows)
         kinds: Any = drawn.kind
         if drawn.held is not None:
@@ -361,11 +372,13 @@ class LiveExperiment:
             self._baselines(drawn, shown),
             drawn.chances,
         )
-        named = None if keys is None else write_keys(keys)
+        named = None if keys is None else write_json(keys)
         data = write_draws(drawn.arms, drawn.probabilities, named, rounds, drawn.held)
         if subject is not None:
             self.sticky.add(first, int(rows[0]), subject)
-            data += write_columns({"subject": write_keys([subject])})
+            data += write_columns({"subject": write_json([subject])})
+        if advice is not None:
+            data += write_columns({"advice": write_json(advice)})
         which = None if graph is None else graph.id
         event = Event(drawn.kind, first, first + n - 1, *moment, which, key, context, data)
         event = self._record(event, n, held=0 if drawn.held is None else sum(drawn.held))
@@ -374,6 +387,24 @@ class LiveExperiment:
         if drawn.held is not None:
             by = ["holdout" if held else "learner" for held in drawn.held]
         return event, Draws(numbers, keys, rounds, drawn.arms, drawn.probabilities, by)
+
+    def _read_advice(self, advice: Any, keys: list[Key] | None, n: int, shown: FeedbackGraph) -> AdvisedRows | None:
+        """Return the advice for each row, and the names of all advisers; None without advice."""
+        incumbent = self.identity.spec.incumbent
+        if advice is None and incumbent is None:
+            return None
+        if self.holdout is not None:
+            raise AdviceError("An experiment with a holdout takes no advice. Make another one, without a holdout.")
+        given = {} if advice is None else advice
+        named = self.own.now.graph.labelled(self.life.labels)
+        if keys is None:
+            rows = {name: np.tile(row, (n, 1)) for name, row in advising.read_one(given, named).items()}
+        else:
+            rows = advising.read_many(given, named, keys)
+        new = advising.new_names(self.module, self.advisers, rows)
+        if incumbent is not None:
+            advising.check_incumbent(incumbent, rows, [shown] * n, keys)
+        return AdvisedRows(self.advisers + new, rows)
 
     def _baselines(self, drawn: DrawnDecisions, graph: FeedbackGraph) -> list[Any]:
         """Return the baselines of decisions, which are kept until they are told; None where nothing is weighed."""
@@ -385,7 +416,13 @@ class LiveExperiment:
         return [self.counters.baselines_of(row) if each else None for each, row in zip(weighed, reveals, strict=True)]
 
     def _draw(
-        self, keys: list[Key] | None, rows: Integers, first: int, asked: FeedbackGraph | None, context: str | None
+        self,
+        keys: list[Key] | None,
+        rows: Integers,
+        first: int,
+        asked: FeedbackGraph | None,
+        context: str | None,
+        advised: AdvisedRows | None,
     ) -> tuple[DrawnDecisions, float]:
         """Draw, and return with it the baseline of the lift; NaN where no coin is tossed."""
         n = len(rows)
@@ -399,7 +436,7 @@ class LiveExperiment:
             return DrawnDecisions(kind, [0] * n, arms, [float(p[arm]) for arm in arms], chances), np.nan
         holdout = self.holdout
         if holdout is None or self.life.state != "running" or not lifecycle.playable(shown)[holdout.arm]:
-            return DrawnDecisions(Kind.DECIDED, *self.blocks.ask(rows, asked, context), [None] * n), np.nan
+            return DrawnDecisions(Kind.DECIDED, *self.blocks.ask(rows, asked, context, advised), [None] * n), np.nan
         b = self.counters.toss(holdout.share)
         return self._toss(rows, first, shown, asked, context, holdout), b
 

@@ -198,7 +198,7 @@ _LETTERS = {b"i": "i", b"u": "I", b"b": "B", b"d": "d", b"l": "q"}  # of `struct
 _JSON = b"j"
 _OF = {"arm": b"i", "probability": b"d", "key": _JSON, "key_round": b"u", "held": b"b"}
 _OF |= {"number": b"u", "size": b"u", "loss": b"d", "observe": b"d", "reveals": b"i", "revealed_by": b"i"}
-_OF |= {"subject": _JSON, "decision": b"l"}
+_OF |= {"subject": _JSON, "decision": b"l", "advice": _JSON}
 _SIZE = struct.Struct("<I")
 _HEADS = {name: bytes([len(name)]) + name.encode() + type_ for name, type_ in _OF.items()}
 _ARM_HEAD, _PROBABILITY_HEAD = _HEADS["arm"] + _SIZE.pack(4), _HEADS["probability"] + _SIZE.pack(8)  # of one decision
@@ -238,9 +238,9 @@ def read_columns(event: Event) -> dict[str, Any]:
     return found
 
 
-def write_keys(keys: list[Key]) -> bytes:
-    """Return keys as a column holds them."""
-    return json.dumps(keys, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogatepass")
+def write_json(value: Any) -> bytes:
+    """Return keys, subjects or advice as a column holds them."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 
 class Draws(NamedTuple):
@@ -383,6 +383,17 @@ def count_of(event: Event) -> int:
         return n
     columns = read_columns(event)
     return columns["number"].size if "number" in columns else n
+
+
+def advice_of(event: Event, place: int) -> Any:
+    """Return the advice for one of the decisions of an event, as it was given; None if there was none."""
+    columns = read_columns(event)
+    given = columns.get("advice")
+    if given is None or "key" not in columns:
+        return given
+    by_name = given if isinstance(given, dict) else {"": given}
+    found = {name: None if each is None else each[place] for name, each in by_name.items()}
+    return found if isinstance(given, dict) else found[""]
 
 
 def subject_of(event: Event) -> str | None:

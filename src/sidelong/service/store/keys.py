@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from sidelong.graphs import FeedbackGraph
-    from sidelong.service.store.agents import Block, Contents, Decider
+    from sidelong.service.store.agents import AdvisedRows, Block, Contents, Decider
     from sidelong.service.store.arms import OwnGraphs
     from sidelong.service.store.database import Reading
     from sidelong.service.store.journal import Key
@@ -315,17 +315,24 @@ class KeyBlocks:
         self._changed.add(row // self.size)
         self._used(row // self.size).agent_of(row % self.size).learn(log)
 
+    @property
+    def advisers(self) -> tuple[str, ...]:
+        """The names of those who have advised some of the keys in memory; of others, the first ones have."""
+        return max((block.advisers for block in self._loaded.values()), key=len)
+
     def ask(
-        self, rows: Integers, graph: FeedbackGraph | None, context: str | None
+        self, rows: Integers, graph: FeedbackGraph | None, context: str | None, advised: AdvisedRows | None = None
     ) -> tuple[list[int], list[int], list[float]]:
         """Draw an arm for each key; return rounds, arms and probabilities."""
         parts = self.changing(rows)
         if len(parts) == 1:
-            return parts[0][0].ask(parts[0][2], graph, context)
+            return parts[0][0].ask(parts[0][2], graph, context, advised)
         n = len(rows)
         rounds, arms, probabilities = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
         for block, places, local in parts:
-            rounds[places], arms[places], probabilities[places] = block.ask(local, graph, context)
+            rounds[places], arms[places], probabilities[places] = block.ask(
+                local, graph, context, advised and advised.at(places)
+            )
         return rounds.tolist(), arms.tolist(), probabilities.tolist()
 
     def changing(self, rows: Integers) -> list[tuple[Block, Any, Integers]]:

@@ -393,7 +393,7 @@ def _again(live: LiveExperiment, event: Event, graph: KnownGraph | None, reading
         subject = columns["subject"][0] if "subject" in columns else None
         rows = live.keys.places(keys, event.last - event.round + 1)
         live.load(reading, rows)
-        return live.decide(keys, rows, graph, moment, event.key, event.context, subject)[0]
+        return live.decide(keys, rows, graph, moment, event.key, event.context, subject, columns.get("advice"))[0]
     if kind is Kind.REPORTED:
         columns = read_columns(event)
         return live.report(int(columns["decision"][0]), columns["loss"].astype(np.float64), moment, str(event.key))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sidelong.agent.rules import carried_arm, losses_of_many
-from sidelong.errors import DecisionError, FeatureError, GraphError, LearnerError, LossError, ServiceError
+from sidelong.errors import AdviceError, DecisionError, FeatureError, GraphError, LearnerError, LossError, ServiceError
 from sidelong.graphs.presence import mask_of
 from sidelong.service.store import sticky
 from sidelong.service.store.arms import of_outcome
@@ -212,6 +212,7 @@ class Decide(Command):
     count: int = 1  #: of an experiment without keys
     keys: list[Key] | None = None
     subject: str | None = None  #: of a sticky experiment
+    advice: Any = None  #: as JSON has it; with keys, for each of them
 
     def run(self, turn: Turn) -> Decided:
         """Draw, or find what was drawn under the same Idempotency-Key."""
@@ -251,12 +252,14 @@ class Decide(Command):
             if graph is not None:
                 experiment.graph_of_round(graph.graph)
             experiment.load(turn.writing, rows, turn.settings.max_key_bytes)
-            return experiment.decide(keys, rows, graph, turn.moment, self.key, self.context, self.subject)
+            return experiment.decide(keys, rows, graph, turn.moment, self.key, self.context, self.subject, self.advice)
         except GraphError as error:  # as it was given, or of the arms that are there
             path = "body.graph" if self.available is None else "body.available"
             raise ServiceError(str(error), status=422, code="invalid", path=path) from error
         except FeatureError as error:
             raise ServiceError(str(error), status=422, code="invalid", path="body.context") from error
+        except AdviceError as error:
+            raise ServiceError(str(error), status=422, code="invalid", path="body.advice") from error
 
     def takes_long(self, experiment: LiveExperiment) -> bool:
         """Tell whether there are many, or some keys have to be read first."""
@@ -277,7 +280,8 @@ class Decide(Command):
         asked = experiment.own.written_before(before.seq) if graph is None else graph.id
         if before.kind not in DRAWN_BY or before.graph != asked or before.context != self.context:
             return False
-        if read_columns(before).get("subject", [None]) != [self.subject]:
+        columns = read_columns(before)
+        if columns.get("subject", [None]) != [self.subject] or columns.get("advice") != self.advice:
             return False
         if self.keys is None:
             return before.last - before.round + 1 == self.count

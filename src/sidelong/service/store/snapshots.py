@@ -73,6 +73,7 @@ def unpack(identity: Identity, data: bytes, find: Callable[[str], FeedbackGraph]
     experiment.sticky.resume(service["subjects"], arrays)
     experiment.blocks.resume(arrays["blocks"], service["head"])
     experiment.life = experiment.life.after(service["life"])
+    experiment.advisers = tuple(service["advisers"])
     experiment.head, experiment.chain = service["head"], bytes.fromhex(service["chain"])
     return experiment
 
@@ -92,6 +93,7 @@ def _contents(experiment: LiveExperiment) -> tuple[dict[str, Any], dict[str, np.
         "graphs": graphs,
         "subjects": subjects,
         "block_size": experiment.blocks.size,
+        "advisers": list(experiment.advisers),
     }
     arrays = {**counted, **pending, **reports, **experiment.keys.contents(), "blocks": experiment.blocks.checksums()}
     return {"service": service}, arrays

@@ -119,6 +119,14 @@ class RequestedSpec(Part):
         max_length=MOST_LABELS,
         description="what is believed of some arms; the learner is glance or exp3-set",
     )
+    incumbent: Annotated[str, StringConstraints(min_length=1, max_length=200)] | None = Field(
+        None,
+        description="the name of the adviser who decides today, and advises in every decision; what is lost beyond it "
+        "is at most the allowance, on average. The learner is glance",
+    )
+    allowance: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(
+        None, description="that much, in the scale of feedback, and of each key"
+    )
     keyed: bool = Field(
         default=False,
         strict=True,

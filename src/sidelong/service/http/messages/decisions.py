@@ -56,6 +56,12 @@ class DecideRequest(Body):
     context: dict[str, Any] | None = Field(
         None, description="kept in the log; the learner sees the features in it that the experiment names"
     )
+    advice: Any = Field(
+        None,
+        description="what somebody would play: an arm by number or label, or a probability for each arm; or an object "
+        "of the name of each adviser to either, or to null for silence. With keys, a list of that for each key",
+        examples=[{"forecast": 3, "team": "large"}],
+    )
     key: ProductKey | None = Field(None, description="which key it is for, if the experiment has keys")
     subject: Annotated[str, StringConstraints(min_length=1, max_length=200)] | None = Field(
         None, description="of a sticky experiment: who it is for, such as a visitor"
@@ -166,4 +172,5 @@ class DecisionState(BaseModel):
     expires_at: Timestamp | None
     settled_at: Timestamp | None
     subject: str | None  #: who it is for, if it is sticky
+    advice: Any  #: as it was given for this decision; null if there was none
     reports: int | None  #: how often it was told so far, if it is sticky and outstanding

@@ -274,6 +274,19 @@ class SampleRatio(BaseModel):
     unknown: str | None  #: why there is no p_value, if there is none
 
 
+class AdviserState(BaseModel):
+    """What the advice of somebody would have lost, per round, and what was paid: see `sidelong.Agent.advisers`."""
+
+    name: str
+    rounds: int  #: with its advice
+    trust: float  #: the share of the learner's own choice that follows it now
+    loss: float | None  #: null before anything was told
+    low: float  #: it would have lost that much at least, with a confidence of 95 % at every moment at once,
+    high: float  #: and that much at most
+    paid: float | None
+    verdict: str
+
+
 class CertificateState(BaseModel):
     """At most `bound` was lost beyond any fixed arm: see `sidelong.evaluation.certificates`."""
 
@@ -407,6 +420,10 @@ class ExperimentState(BaseModel):
     lift: LiftState | None  #: null if there is no holdout
     regret: RegretState | None  #: null for an experiment with keys
     certificate: CertificateState | None  #: null if none is kept; of a key, if one was named
+    advisers: list[AdviserState] | None  #: of a key, if one was named; null for all keys together
+    incumbent: str | None
+    allowance: float | None  #: in the scale of feedback
+    allowance_left: float | None  #: the same; null without an incumbent, and for all keys together
     world: WorldState | None  #: of a key, if one was named and there is a certificate; null for all keys together
     alarms: list[str]  #: what is wrong, and needs somebody to look after it; theorems that do not apply are none
 
