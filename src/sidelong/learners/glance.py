@@ -197,7 +197,7 @@ def distribution(params: Params, state: State, graph: GraphArrays, asked: Asked)
     some = asked.absent > 0 or advised
     if some:
         mark_experts(state, asked.present, advice)
-    has_incumbent = state.budget[ALLOWANCE] > 0.0 and state.there[K]
+    has_incumbent = advised and state.budget[ALLOWANCE] > 0.0 and state.there[K]
     if has_incumbent:
         for i in range(K):
             q[i] = advice[i]
