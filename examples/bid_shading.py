@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 ROUNDS, STREAMS = 3000, 8
 # What a test checks: the share that looking to the side saves, and the rival's loss after the turn over ours.
-SAVES, FACTOR = 0.4, 4.0
+SAVES, FACTOR = 0.25, 4.0
 FIGURE = {
     "title": "What share of the value to bid",
     "x": "auctions",

@@ -13,7 +13,7 @@ import comparison
 
 ROOT = Path(__file__).parents[2]
 #: Rounds and streams: short, and enough for the margin on any streams. On five other sets of as many streams the graph
-#: saved at least 50, 71, 56, 52 and 79 %, and the rival lost at least 5.2, 7.3, 7.6, 14 and 6.8 times as much.
+#: saved at least 50, 71, 33, 52 and 79 %, and the rival lost at least 5.2, 7.3, 4.7, 14 and 6.8 times as much.
 SIZES = {
     "stock_orders": (3000, 8),
     "early_exit": (8000, 8),
