@@ -105,6 +105,33 @@ def test_a_number_out_of_its_range_is_refused(name, value, tmp_path):
         sl.Agent.load(tmp_path / "agent")
 
 
+@pytest.mark.parametrize(
+    ("learner", "name", "place", "value"),
+    [
+        ("glance", "state.marks", 3, 10**12),  # the leader
+        ("glance", "state.marks", 3, -1),
+        ("exp3-dom", "state.known", 1, 2**31),  # the size of a set of arms
+        ("exp3.g++", "state.known", 1, 5),
+    ],
+)
+def test_one_number_of_an_array_out_of_its_own_range_is_refused(learner, name, place, value):
+    header, arrays = an_agent(learner).contents()
+    arrays[name] = arrays[name].copy()
+    arrays[name][0, place] = value
+    with pytest.raises(StateFileError, match=rf"the file holds {name} outside its range, from 0 to [34]\."):
+        sl.Agent.from_contents(header, arrays, "the file")
+
+
+def test_huge_effects_of_arms_are_no_way_out_of_an_array():
+    header, arrays = an_agent("glance").contents()
+    arrays["state.o"] = np.full_like(arrays["state.o"], 1e308)
+    agent = sl.Agent.from_contents(header, arrays, "the file")
+    with np.errstate(all="ignore"):
+        for _ in range(3):
+            decision = agent.ask()
+            agent.tell(decision, [0.5] * decision.reveals.size)
+
+
 def test_a_constant_that_names_an_arm_that_is_not_there_is_refused():
     header, arrays = an_agent("exp3.g++").contents()
     arrays["params.initial"] = np.full_like(arrays["params.initial"], 4)

@@ -285,6 +285,9 @@ def test_a_log_that_never_saw_an_arm_is_refused_however_long_it_is(actions, psco
     assert not agent._state.Lhat.any()
     lists = {"observed": [[arm] for arm in actions], "losses": [[loss] for loss in log["loss"]]}
     lists |= {"observe_probabilities": [[pscore]] * n, "all_observe_probabilities": [[0.1, *[pscore] * 4]] * n}
+    every = lists["all_observe_probabilities"]
+    with pytest.raises(EvaluationError, match="with all_observe_probabilities needs observed, losses, observe_prob"):
+        agent.learn(log | {"all_observe_probabilities": every})
     assert agent.learn(log | lists) == n  # so it was chance
 
 

@@ -280,14 +280,17 @@ def _read_pending(path: Place, saved: Saved, arrays: Arrays) -> dict[str, np.nda
     return made
 
 
-def _range(learner: Learner, name: str, array: np.ndarray, K: int) -> tuple[float, float] | None:
+def _range(learner: Learner, name: str, array: np.ndarray, K: int) -> tuple[Any, Any] | None:
     """Return the range of an array of a learner's state or constants: the stated one, or else all finite numbers.
 
     A learner of a user's own may hold any floats where it states no range.
     """
     kinds = {"arms": (0, K - 1), "sizes": (0, K), "counts": (0, _MOST), "any": (-math.inf, math.inf)}
-    if name in learner.ranges:
-        return kinds[learner.ranges[name]]
+    stated = learner.ranges.get(name)
+    if isinstance(stated, str):
+        return kinds[stated]
+    if stated is not None:
+        return np.array([kinds[each][0] for each in stated]), np.array([kinds[each][1] for each in stated])
     return (-FINITE, FINITE) if array.dtype.kind == "f" and learner.module.startswith("sidelong.") else None
 
 

@@ -161,7 +161,9 @@ def read_array(
             f"Load it with the version that saved it."
         )
     if range_ is not None and found.size:
-        low, high = range_
-        if not ((found >= low) & (found <= high)).all():  # NaN is outside too
-            raise StateFileError(f"{path} holds {name} outside its range, from {low:g} to {high:g}.")
+        low, high = np.broadcast_arrays(*range_, found)[:2]
+        outside = ~((found >= low) & (found <= high))  # NaN is outside too
+        if outside.any():
+            least, most = low[outside][0], high[outside][0]
+            raise StateFileError(f"{path} holds {name} outside its range, from {least:g} to {most:g}.")
     return found

@@ -208,8 +208,12 @@ def _chances(table: Any, K: int, row: Integers, revealed: tuple[Integers, Floats
     """Return the probability of observing each arm in each round, if the log has it."""
     from pyarrow import compute  # noqa: PLC0415
 
-    if _EVERY not in table.column_names or not set(_LISTS) <= set(table.column_names):
+    if _EVERY not in table.column_names:
         return None
+    if missing := [name for name in _LISTS if name not in table.column_names]:
+        raise EvaluationError(
+            f"A log with {_EVERY} needs {', '.join(missing)} beside it, the lists of what was revealed."
+        )
     sizes = compute.list_value_length(table[_EVERY]).to_numpy()
     if not (sizes == K).all():  # null is NaN
         raise EvaluationError(f"A list of {_EVERY} has one number for each of the {K} arms. In some rounds it has not.")

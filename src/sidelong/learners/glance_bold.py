@@ -232,7 +232,7 @@ def know(state: State, graph: GraphArrays, told: Told, P: np.ndarray) -> None:
     state.known[TOLD] += 1.0
     _follow_level(state, mean)
     least, lead = smallest(state.o), 0
-    while state.o[lead] != least:
+    while state.o[lead] != least and lead < state.o.size - 1:  # NaN is not even itself
         lead += 1
     if lead != state.marks[LEADER]:
         state.marks[LEADER] = lead

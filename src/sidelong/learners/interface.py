@@ -267,8 +267,9 @@ class Learner:
     scratch: tuple[str, ...] = ()
     #: What the numbers of its state and its params are, by the name of the array: "arms" from 0 to K - 1, "sizes" from
     #: 0 to K, "counts" that are not negative, or "any", also infinite. All whole numbers are stated. What is not stated
-    #: is finite, and in params not negative. What a state file has outside of that is refused.
-    ranges: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    #: is finite, and in params not negative. A tuple has one of these for each number of an array. A state file with a
+    #: number outside of that is refused.
+    ranges: Mapping[str, str | tuple[str, ...]] = dataclasses.field(default_factory=dict)
     gaps: str = ""  #: the array of its state with its estimates of the gaps of arms, if it has one
     initial: str = ""  #: the array of its params with the arms of initial rounds, which enter no weights, if it has one
     sleeps: bool = False  #: whether it has a rule for arms that are absent, which reveal nothing in that round's graph
@@ -310,7 +311,8 @@ class Learner:
         for field in ("gaps", "budget"):
             self._check(field, isinstance(getattr(self, field), str), "the name of an array of its state, or empty")
         self._check("initial", self.initial in ("", *self.params._fields), "the name of one of its params, or empty")
-        self._check("ranges", set(self.ranges.values()) <= {*RANGES}, f"a mapping of names to {', '.join(RANGES)}")
+        stated = {kind for each in self.ranges.values() for kind in ([each] if isinstance(each, str) else each)}
+        self._check("ranges", stated <= {*RANGES}, f"a mapping of names to {', '.join(RANGES)}")
         if self.distribution is distribution and not self.draws_itself:
             raise LearnerError(f"The learner {self.name!r} has neither a `distribution` nor a `draw`.")
         if self.is_sparing and not self.draws_itself:
