@@ -138,7 +138,7 @@ def test_every_colour_of_a_figure_is_one_of_the_page(page):
 
 
 def test_the_page_says_who_is_best_and_how_regret_grows(page):
-    assert "ts-n has the smallest regret on all 3 instances; next comes exp3.g++, up to" in page
+    assert "ts-n has the smallest regret on all 3 instances. Next comes exp3.g++, up to" in page
     assert "ts-n is the best on all 3 instances." in page
     assert page.count("<figcaption>After 400 rounds ts-n has the smallest regret") == 3
     assert re.search(r"exp3.g\+\+ follows with [\d.]+ times as much \(p = ", page)
