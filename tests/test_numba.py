@@ -13,6 +13,7 @@ import pytest
 
 import sidelong
 from sidelong import _jit
+from sidelong.errors import CodeError
 
 pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
 
@@ -117,7 +118,7 @@ def test_to_compile_leaves_the_collector_of_garbage_as_it_was(often, tmp_path, m
         assert _jit.compiled(_jit.kernel(lambda: look()))() == 1.0  # noqa: PLW0108  # the name is what is compiled
         assert seen[0] == (100_000 if often else 0)
         assert gc.get_threshold()[0] == often
-        with pytest.raises(numba.errors.TypingError):
+        with pytest.raises(CodeError):
             _jit.compiled(_jit.kernel(lambda: look(1)))
         assert gc.get_threshold()[0] == often
     finally:

@@ -65,11 +65,11 @@ def test_late_rewards_are_learned_with_the_probabilities_of_their_own_pull():
 
 
 def test_a_clone_has_learned_nothing_and_has_the_same_options():
-    policy = Policy("glance", sl.graphs.star(3), seed=8, eta_scale=1.5, rewards=(0, 5))
+    policy = Policy("exp3.g++", sl.graphs.star(3), seed=8, beta=100.0, rewards=(0, 5))
     first = [policy.pull(ARMS)]
     copy = policy.clone()
     assert [copy.pull(ARMS)] == first
-    assert copy._agent.options == {"eta_scale": 1.5}
+    assert copy._agent.options == {"beta": 100.0}
     assert copy.rewards == (0, 5)
 
 

@@ -79,7 +79,8 @@ def write_pack(folder: Path, out: Path) -> str:
         )
     entries = {"study.json": folder / "study.json"}
     entries |= {f"cells/{name}.parquet": there[name] for name in study["cells"]}
-    entries |= {path.relative_to(folder).as_posix(): path for path in sorted((folder / "files").glob("*/*"))}
+    named = (path for path in sorted((folder / "files").glob("*/*")) if path.name != "__pycache__")  # Python's own
+    entries |= {path.relative_to(folder).as_posix(): path for path in named}
     made_by: dict[str, list[str]] = {}
     hashes = {}
     for name, path in sorted(entries.items()):
