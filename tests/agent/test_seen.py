@@ -66,8 +66,8 @@ def test_where_the_outcome_decides_the_graph_days_are_not_selected():
 def test_the_best_order_is_found_from_sales(learner):
     """Of what orders of each size cost, small demand shows all, and large demand the small ones alone."""
     orders = sl.outcomes.StockOrders(6, holding=1, shortage=3)
-    rng = np.random.default_rng(3)
-    right = 0
+    rng = np.random.default_rng(4)
+    named = played = 0
     for seed in range(8):
         demand = rng.integers(0, 7, 400)
         truth = np.mean([orders.outcome(6, sales=int(each)).losses for each in demand], axis=0)
@@ -76,8 +76,10 @@ def test_the_best_order_is_found_from_sales(learner):
             decision = agent.ask()
             sold = min(decision.arm, int(each))
             agent.tell(decision, orders.outcome(decision.arm, sales=sold, ran_out=each > decision.arm or None))
-        right += truth[agent.estimates().weights.argmax()] <= truth.min() + 0.02  # what it plays
-    assert right >= 7
+        known = agent.estimates()
+        named += truth[known.best] <= truth.min() + 0.02
+        played += truth[known.weights.argmax()] <= truth.min() + 0.02
+    assert min(named, played) >= 7  # by means without weights the best order was named in a fourth of such games
 
 
 def test_a_graph_that_is_told_counts_as_told_also_where_it_is_the_one_that_was_guessed():
