@@ -152,7 +152,8 @@ def test_a_log_gets_a_line_per_minute_with_what_failed_and_where_it_went_on(tmp_
     cell = load(small.write(tmp_path, 1)).cells[0]
     now = 0.0
     lines = LogLines(clock=lambda: now)
-    summary = Summary(48, 1_000_000, done_before=12, played=3, rounds_played=250_000, seconds=50.0)
+    rounds = 1_000_000 + cell.n_rounds  # of which those of the cell that fails are not left
+    summary = Summary(48, rounds, done_before=12, played=3, rounds_played=250_000, seconds=50.0)
     lines(summary)
     assert capsys.readouterr().err == ""
     now, summary.failed[cell], summary.set_aside = 60.0, "it is broken", [tmp_path / "damaged"]

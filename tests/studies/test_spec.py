@@ -10,6 +10,7 @@ import sidelong as sl
 from sidelong.errors import StudyError
 from sidelong.studies import work
 from sidelong.studies.build import build
+from sidelong.studies.estimate import seconds_of
 from sidelong.studies.provenance import source_hash
 from sidelong.studies.source import line_of
 from sidelong.studies.spec import load
@@ -268,6 +269,8 @@ def test_a_family_of_graphs_is_a_function_of_a_file(tmp_path):
     assert build(study.cells[0].spec, study.files.locate).sequence.bank == (sl.graphs.nested(4),)
     dry = load(path, code=False)
     assert dry.unchecked == {cell.name for cell in dry.cells} == {cell.name for cell in study.cells}
+    done = [(cell, float(cell.n_rounds)) for cell in dry.cells]  # a second a round, and nobody knows of how many arms
+    assert seconds_of(dry.cells, dry.files, done) == sum(cell.n_rounds for cell in dry.cells)
     path = with_graph(tmp_path, 'f = { file = "mine.py", function = "over_time" }\nn = 3')
     assert load(path).cells[0].n_arms == 3
 

@@ -124,7 +124,8 @@ def _pace(summary: Summary) -> tuple[str, str]:
     from sidelong.progress import duration  # noqa: PLC0415
 
     rate = summary.rounds_played / max(summary.seconds, 1e-9)
-    left = f"{duration((summary.rounds - summary.rounds_played) / rate)} left" if rate else "compiling"
+    rounds = summary.rounds - summary.rounds_played - sum(cell.n_rounds for cell in summary.failed)
+    left = f"{duration(rounds / rate)} left" if rate else "compiling"
     return f"{rate:,.0f} rounds per second", left
 
 

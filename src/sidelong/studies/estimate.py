@@ -34,7 +34,7 @@ def seconds_of(cells: Sequence[Cell], files: Files, done: Sequence[tuple[Cell, f
     """
     spent = 0.0
     pace = {_sort(cell): seconds / cell.n_rounds for cell, seconds in done}  # seconds a round
-    by_learner = {name_of(cell.spec["learner"]): seconds / cell.n_rounds / cell.n_arms for cell, seconds in done}
+    by_learner = {name_of(cell.spec["learner"]): seconds / cell.n_rounds / _arms(cell) for cell, seconds in done}
     total = 0.0
     for cell in cells:
         learner = name_of(cell.spec["learner"])
@@ -44,10 +44,15 @@ def seconds_of(cells: Sequence[Cell], files: Files, done: Sequence[tuple[Cell, f
                 spent += seconds
             except SidelongError:
                 continue  # it will fail as fast
-            by_learner[learner] = pace[_sort(cell)] / cell.n_arms
+            by_learner[learner] = pace[_sort(cell)] / _arms(cell)
         # Where time is up: by the arms, from the same learner, of which one cell at least was measured.
-        total += pace.get(_sort(cell), by_learner[learner] * cell.n_arms) * cell.n_rounds
+        total += pace.get(_sort(cell), by_learner[learner] * _arms(cell)) * cell.n_rounds
     return total
+
+
+def _arms(cell: Cell) -> int:
+    """Return how many arms a cell has; 1 if only code of the study's author knows, which a dry run does not run."""
+    return cell.n_arms or 1
 
 
 def _measured(cell: Cell, files: Files) -> tuple[float, float]:

@@ -60,7 +60,7 @@ def regret(
     axes.set_xlim(first, max(last, first + 1))
     if logarithmic:
         positive = [float(each.curve.regret.mean(axis=0)[each.curve.rounds >= last / 1_000].min()) for each in series]
-        axes.set_ylim(max(min(positive, default=1.0), top / 1e5, 1e-6), 1.6 * max(top, 1e-5))
+        axes.set_ylim(max(min(positive, default=1.0), highest / 1e5, 1e-6), 1.6 * max(top, 1e-5))
     else:
         lowest = min(float(min(each.curve.band[0].min(), each.curve.spread[0].min())) for each in series)
         axes.set_ylim(1.05 * min(0.0, lowest), 1.05 * top if top > 0 else 1.0)
