@@ -409,7 +409,7 @@ class Rounds:
     def tell(self, told: TellBatch, threads: int) -> None:
         """Learn a batch of decisions, in the order of the rows of their keys."""
         pending, pool, row = self.pending, self._pool, self.pending.key[told.slot]
-        keys = np.unique(row)
+        keys = row[:0] if pool is None else np.unique(row)  # which sorts them
         before = np.empty(0) if pool is None else self._lost_by_advice(keys)
         self._share(self._bind("tell"), row, threads, told, (), ())
         if pool is not None:
