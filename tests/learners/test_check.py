@@ -141,6 +141,14 @@ def learns_too_much(_params, state, _graph, told):
         state.seen[0] += told.losses[i]
 
 
+def rewrites_what_was_drawn(_params, _state, _graph, told):
+    told.p[told.arm] = 1.0
+
+
+def rewrites_what_was_told(_params, _state, _graph, told):
+    told.losses[0] = 0.0
+
+
 def cuts_an_edge(_params, _state, graph, told):
     graph.stop[told.arm] = graph.start[told.arm]
 
@@ -149,7 +157,9 @@ def cuts_an_edge(_params, _state, graph, told):
     ("broken", "arm", "said"),
     [
         (writes_a_trace_too_many, -1, "`distribution` writes trace[2], which has 2 numbers"),
-        (learns_too_much, 0, "`update` reads losses[1], which has 1 numbers"),
+        (learns_too_much, 0, "`update` reads told.losses[1], which has 1 numbers"),
+        (rewrites_what_was_drawn, 0, "`update` writes told.p[0]: assignment destination is read-only"),
+        (rewrites_what_was_told, 0, "`update` writes told.losses[0]: assignment destination is read-only"),
         (cuts_an_edge, 0, "`update` writes graph.stop[0]: assignment destination is read-only"),
     ],
 )

@@ -175,9 +175,7 @@ class _PlainRun:
         K = self.graph.n_arms
         p = _guarded("p", np.full(K, np.nan))
         trace = _guarded("trace", np.zeros(trace_size(self.learner, K)))
-        asked = Asked.new(
-            t, p, trace, _guarded("present", np.ones(K, np.bool_) if present is None else present), seed=self.seed
-        )
+        asked = Asked.new(t, p, trace, self._present(present), seed=self.seed)
         arm = self._call("draw" if self.learner.draws_itself else "distribution", t, self._draw, asked, arrays)
         if self.learner.is_sparing:
             known = [self._call("probability", t, self._probability(i), asked, arrays) for i in range(K)]
@@ -192,14 +190,8 @@ class _PlainRun:
         self, t: int, arm: int, p: Any, trace: Any, losses: Losses, present: Any = None, arrays: Any = None
     ) -> None:
         """Let it learn."""
-        told = Told.new(
-            t,
-            arm,
-            p,
-            _guarded("losses", losses),
-            trace,
-            _guarded("present", np.ones(p.size, np.bool_) if present is None else present),
-        )
+        drawn, seen = _guarded("told.p", p, writeable=False), _guarded("told.losses", losses, writeable=False)
+        told = Told.new(t, arm, drawn, seen, trace, self._present(present))
         self._call("update", t, _plain(self.learner.update), told, arrays, arm)
 
     def release(self, t: int, p: Any, trace: Any) -> None:
@@ -207,6 +199,10 @@ class _PlainRun:
         if self.learner.release is not release:
             asked = Asked.new(t, p, trace, seed=self.seed)
             self._call("release", t, _plain(self.learner.release), asked)
+
+    def _present(self, present: Any) -> Any:
+        there = np.ones(self.graph.n_arms, np.bool_) if present is None else present
+        return _guarded("present", there, writeable=False)
 
     def _probability(self, arm: int) -> Any:
         of = _plain(self.learner.probability)
