@@ -359,9 +359,10 @@ class Agent(Persistent):
 
     def _remember(self, t: int, told: Any) -> None:
         """Remember what a decision was told."""
-        self._told[t] = told
-        if len(self._told) > self._most_told:
-            self._forget()
+        if self._most_told:
+            self._told[t] = told
+            if len(self._told) > self._most_told:
+                self._forget()
 
     def _forget(self) -> None:
         """Forget what was told longest ago, some at once: to find the first of a dict is slow where many are gone."""

@@ -66,6 +66,9 @@ def check(
     return FITS
 
 
+_plain_check: Callable[..., int] = getattr(check, "py_func", check)
+
+
 @kernel
 def check_many(
     values: np.ndarray,
@@ -107,6 +110,7 @@ class Accepted(NamedTuple):
 
 #: The columns of what is remembered: round, how many losses were given, hashes of them and of their arms.
 ROUND, SIZE, LOSSES, ARMS = range(4)
+_SHORT = 64  # losses
 _CANCELLED = -1  # as the number of losses, where there were none
 
 
@@ -353,10 +357,18 @@ def losses_of_one(learner: Learner, told: Any, graph: FeedbackGraph, arm: int, s
     Raises:
         LossError: it cannot be told.
     """
-    reveals = graph.row(arm)
-    values = np.empty(reveals.size)
-    if read_floats(told, reveals.tolist(), values) == reveals.size:
-        losses = losses_of_many(learner, values, np.array([reveals.size]), scale)
+    reveals = graph.row_list(arm)
+    n = len(reveals)
+    if n <= _SHORT and type(told) in {dict, list}:  # quicker in plain Python than a call of machine code
+        slots = [0.0] * n
+        is_read, binary = read_floats(told, reveals, slots) == n, Need.BINARY_LOSSES in learner.needs
+        if is_read and _plain_check(slots, 0, n, n, *ends_of(scale), binary) == FITS:
+            return np.array(slots)
+    else:
+        values = np.empty(n)
+        losses = (
+            losses_of_many(learner, values, np.array([n]), scale) if read_floats(told, reveals, values) == n else None
+        )
         if losses is not None:
             return losses
     round_, played, asked = np.array([[1], [arm], [0]], np.int64)

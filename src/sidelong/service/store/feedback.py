@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _COLUMNS = {"arm": "arms", "graph": "graph_of"}  # of a batch, for what feedback says of one decision
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,8}")
+_NUMBERS: dict[str, int | str] = {str(number): number for number in range(256)}  # which most arms have
 #: By arm, or in the order of the revealed arms.
 TellableLosses: TypeAlias = Mapping[str, float] | list[float]
 #: The same, with the numbers of the arms.
@@ -139,7 +140,9 @@ def by_number(told: TellableLosses, labels: list[str] | None) -> NumberedLosses:
         return told
     found: dict[int, float] = {}
     for name, loss in told.items():
-        arm = number_or_label(name)
+        arm = _NUMBERS.get(name)
+        if arm is None:
+            arm = number_or_label(name)
         number = arm if isinstance(arm, int) else number_of(arm, labels, f"losses.{name}")
         if number in found:
             raise _wrong(f"A loss of arm {number} was told twice, also as {name!r}.", f"body.losses.{name}", loss)

@@ -643,7 +643,10 @@ class _FeedbackReader:
 
     def learn(self) -> None:
         """Learn what was taken in, and keep what came too late."""
-        if self._told:
+        if len(self._told) == 1:  # the same as below, but quicker
+            ((number, (graph, losses)),) = self._told.items()
+            self._turn.events.append(self._experiment.tell([number], [losses.size], losses, graph, self._turn.moment))
+        elif self._told:
             learn(self._turn, CheckedLosses.of(self._told))
         for group, sizes, losses, graph in CheckedLosses.of(self._late).groups(within_span) if self._late else ():
             arm = self._history.carried_out(group[0])
