@@ -1829,10 +1829,14 @@ def squarecb_played(f, A, gamma):
 
 
 def ridge_weights(X, y, penalty, rho=1.0):
-    """Solve ridge regression. Each loss makes those before count rho, unless directions unseen for long forbid it."""
-    d = X.shape[1]
-    M, v = penalty * np.eye(d), np.zeros(d)
+    """Return the weights of ridge regression. Along its x, each loss leaves rho of what was learned before."""
+    A, w = penalty * np.eye(X.shape[1]), np.zeros(X.shape[1])
+    if rho == 1:
+        return np.linalg.solve(A + X.T @ X, X.T @ y)
     for x, l in zip(X, y, strict=True):
-        keep = 1.0 if np.trace(np.linalg.inv(M)) > rho * d / penalty else rho
-        M, v = keep * M + np.outer(x, x), keep * v + l * x
-    return np.linalg.solve(M, v)
+        r = x @ np.linalg.solve(A, x)
+        w = w + np.linalg.solve(A, x) * (l - w @ x) / (1 + r)
+        e = rho - (1 - rho) / r
+        beyond = r / rho / (1 + r) > x @ x / penalty  # wider than in the beginning
+        A = A + (max(e, 0) if beyond else e) * np.outer(x, x)
+    return w

@@ -72,7 +72,7 @@ def test_same_input_same_bits_with_the_jit_on_and_off():
         decision = agent.ask({"a": float(x[0].round(3)), "word": "up" if x[1] > 0 else "down", "flag": bool(x[2] > 0)})
         digest.update(bytes([decision.arm]) + decision.probabilities.tobytes() + decision.predictions.tobytes())
         agent.tell(decision, row[decision.reveals])
-    assert digest.hexdigest()[:16] == "c62beb8b8614d76e"
+    assert digest.hexdigest()[:16] == "02801703c4e103d3"
 
 
 @pytest.mark.parametrize(
@@ -206,8 +206,42 @@ def test_a_graph_for_a_round_and_one_that_the_outcome_shows():
     guess = agent.ask([1.0, 2.0])
     before = agent.predict([1.0, 2.0])
     agent.tell(guess, np.full(K, 0.5), graph=sl.graphs.complete(K))
-    changed = agent.predict([1.0, 2.0]) != before
-    assert np.flatnonzero(changed).tolist() == [guess.arm]  # the outcome may have chosen the others
+    assert (agent.predict([1.0, 2.0]) != before).all()
+
+
+@pytest.mark.interpreted
+def test_what_an_outcome_shows_is_learned_with_the_weights_of_how_seldom_that_is():
+    agent, rng = make(gamma_scale=200.0), np.random.default_rng(8)
+    stock = sl.outcomes.StockOrders(K - 1, holding=1, shortage=2)
+    seen = [([], []) for _ in range(K)]
+    for _ in range(60):
+        x, demand = rng.normal(size=D), int(rng.integers(0, K))
+        decision = agent.ask(x)
+        outcome = stock.outcome(decision.arm, min(decision.arm, demand))
+        P = outcome.graph.observe_probabilities(decision.probabilities)
+        agent.tell(decision, outcome)
+        for arm, loss in zip(outcome.graph.row(decision.arm), outcome.losses, strict=True):
+            root = np.sqrt(min(20.0, 1.0 / P[arm]))
+            seen[arm][0].append(root * np.append(x, 1.0))
+            seen[arm][1].append(root * loss)
+    fitted = [naive.ridge_weights(np.array(rows), np.array(losses), 1.0) for rows, losses in seen]
+    assert agent.predict(x) == pytest.approx(np.clip(np.append(x, 1.0) @ np.transpose(fitted), 0, 1), abs=1e-9)
+
+
+@pytest.mark.parametrize("learner", ["squarecb.g"])
+def test_orders_follow_a_demand_that_falls_by_two_fifths(learner):
+    # They stayed 70 % too high, with any `forgetting`, while only the loss of the played order was learned.
+    stock, rng, orders = sl.outcomes.StockOrders(30, holding=1, shortage=3), np.random.default_rng(1), []
+    agent = sl.ContextualAgent(learner, stock.graph, seed=1, forgetting=0.9)
+    for t in range(800):
+        saturday = t % 6 == 5
+        demand = round(np.clip(rng.normal((14 + 6 * saturday) * (0.6 if t >= 600 else 1.0), 2), 0, 30))
+        decision = agent.ask({"saturday": saturday})
+        agent.tell(decision, stock.outcome(decision.arm, min(decision.arm, demand)))
+        orders.append(decision.arm)
+    wanted = 0.6 * 15 + 0.67 * 2
+    assert 0.8 < np.mean(orders[500:600]) / (15 + 0.67 * 2) < 1.2
+    assert 0.8 < np.mean(orders[700:]) / wanted < 1.25
 
 
 def test_costs_in_a_scale_of_ones_own_and_a_decision_that_is_given_up():

@@ -9,7 +9,7 @@ import numpy as np
 from sidelong.agent import codec, state_file
 from sidelong.agent.agent import Agent
 from sidelong.agent.estimates import estimates_of
-from sidelong.agent.regressors import Foreign, Regressor, Ridge, selected
+from sidelong.agent.regressors import Foreign, Regressor, Ridge, weights_of
 from sidelong.checks import nearest, short
 from sidelong.errors import LearnerError, StateFileError
 from sidelong.learners import squarecb
@@ -133,10 +133,9 @@ class ContextualAgent(Agent):
         if not super()._learn(made, shown, count, ends, foreseen):
             return False
         arms, losses = shown.row(made.carried_out), self._room.losses[:count]
-        if not foreseen:
-            carried, unseen = np.array([made.carried_out]), np.array([False])
-            _, arms, losses = selected(carried, unseen, np.array([0, count]), arms, losses)
-        self._regressor.learn(cast("ContextualDecision", made).x, arms, losses)
+        P = np.ones(count) if foreseen else shown.observe_probabilities(made.probabilities)[arms]
+        weights = weights_of(P, np.array([foreseen]), np.array([0, count]))
+        self._regressor.learn(cast("ContextualDecision", made).x, arms, losses, weights)
         return True
 
     def estimates(self) -> Estimates:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import math
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 #: How large a feature may be where the penalty is 1: its square times what rounding loses is far below 1.
 _MOST = 1e6
+#: How much a loss may count that was seldom to be seen.
+HEAVIEST = 20.0
 
 
 class Regressor(Protocol):
@@ -37,8 +40,8 @@ class Regressor(Protocol):
     def predict(self, kept: Any, f: Floats) -> None:
         """Write into `f` the predicted loss of each arm."""
 
-    def learn(self, kept: Any, arms: Arms, losses: Floats) -> None:
-        """Learn the losses of some arms."""
+    def learn(self, kept: Any, arms: Arms, losses: Floats, weights: Floats) -> None:
+        """Learn the losses of some arms, each with its weight."""
 
 
 class Ridge:
@@ -148,24 +151,32 @@ class Ridge:
             self._predict(self._states, rows, tables, f)
         return f
 
-    def learn(self, kept: tuple[str, Floats], arms: Arms, losses: Floats) -> None:
-        """Learn the losses of some arms."""
+    def learn(self, kept: tuple[str, Floats], arms: Arms, losses: Floats, weights: Floats) -> None:
+        """Learn the losses of some arms, each with its weight."""
         self._ends[1] = arms.size
-        self._learn(self._states, self._room, _FIRST, kept[1][None], self._ends, arms, losses, self._forgetting)
+        known = self._states, self._room, _FIRST, kept[1][None], self._ends
+        self._learn(*known, arms, losses, weights, self._forgetting)
 
     def learn_many(
-        self, rows: npt.NDArray[np.int64], kept: Floats, offsets: npt.NDArray[np.int64], arms: Arms, losses: Floats
+        self,
+        rows: npt.NDArray[np.int64],
+        kept: Floats,
+        offsets: npt.NDArray[np.int64],
+        arms: Arms,
+        losses: Floats,
+        weights: Floats,
     ) -> None:
         """Learn the losses of some arms of each of some keys, for what was kept of their features."""
         tables = kept.reshape(rows.size, *self._shape)
         if rows.size:
-            self._learn(self._states, self._room, rows, tables, offsets, arms, losses, self._forgetting)
+            known = self._states, self._room, rows, tables, offsets
+            self._learn(*known, arms, losses, weights, self._forgetting)
 
     def _begin(self, states: ridge.State) -> None:
         self._states, self._room = states, ridge.make_room(ridge.State(*(array[0] for array in states)))
         table, f = np.zeros((1, *self._shape)), np.zeros((1, self._n_arms))
         bind(self, "_predict", ridge.predict_many, states, _FIRST, table, f, of="ridge regression")
-        told = _FIRST, table, np.zeros(2, np.int64), np.zeros(1, np.int32), f[0], 1.0
+        told = _FIRST, table, np.zeros(2, np.int64), np.zeros(1, np.int32), f[0], f[0], 1.0
         bind(self, "_learn", ridge.learn_many, states, self._room, *told, of="ridge regression")
 
     def contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -224,24 +235,17 @@ def _copy(states: ridge.State, rows: npt.NDArray[np.int64], to: ridge.State, at:
         other[at : at + rows.size, : array.shape[1]] = array[rows]
 
 
-def selected(
-    carried: npt.NDArray[np.int64],
-    foreseen: npt.NDArray[np.bool_],
-    offsets: npt.NDArray[np.int64],
-    arms: Arms,
-    losses: Floats,
-) -> tuple[npt.NDArray[np.int64], Arms, Floats]:
-    """Return what regressors learn of the revealed arms of some decisions: where those of each begin, arms and losses.
+def weights_of(P: Floats, foreseen: npt.NDArray[np.bool_], offsets: npt.NDArray[np.int64]) -> Floats:
+    """Return the weights with which regressors learn losses, each of which would be revealed with probability P.
 
-    Where the graph came with the outcome, that is the loss of the arm that was carried out alone: the outcome may have
-    selected the others.
+    Where the graph was known before the draw, they are 1. Where it came with the outcome, they are 1 / P, or `HEAVIEST`
+    if that is less or nothing is known of P: an arm that is seen on some days only stands for the others too.
     """
-    if foreseen.all():
-        return offsets, arms, losses
-    of = np.repeat(np.arange(carried.size), np.diff(offsets))
-    kept = foreseen[of] | (arms == carried[of])
-    sizes = np.bincount(of[kept], minlength=carried.size)
-    return np.append(0, np.cumsum(sizes)), arms[kept], losses[kept]
+    weights = np.ones(P.size)
+    chosen = np.repeat(~foreseen, np.diff(offsets))
+    weights[chosen] = 1.0 / np.maximum(P[chosen], 1.0 / HEAVIEST)
+    weights[np.isnan(weights)] = 1.0
+    return weights
 
 
 class Foreign:
@@ -263,6 +267,8 @@ class Foreign:
             )
         if isinstance(model, type):
             raise LearnerError(f"regressor must be a model, not its class: give {model.__name__}(...).")
+        taken = inspect.signature(model.learn_one if self._one_by_one else model.partial_fit).parameters
+        self._weighs = ("w" if self._one_by_one else "sample_weight") in taken
         self._model = model
         self._models: list[Any] = []
         self._learned: list[bool] = []
@@ -298,14 +304,14 @@ class Foreign:
             raise LearnerError(f"The regressor predicts {found[~np.isfinite(found)][0]}: it must predict numbers.")
         np.clip(found, 0.0, 1.0, out=f)
 
-    def learn(self, kept: tuple[str, int, list[Any]], arms: Arms, losses: Floats) -> None:
-        """Learn the losses of some arms."""
+    def learn(self, kept: tuple[str, int, list[Any]], arms: Arms, losses: Floats, weights: Floats) -> None:
+        """Learn the losses of some arms, each with its weight, if the model takes one."""
         rows = kept[2]
-        for arm, loss in zip(arms.tolist(), losses.tolist(), strict=True):
+        for arm, loss, weight in zip(arms.tolist(), losses.tolist(), weights.tolist(), strict=True):
             m = arm if len(self._models) > 1 else 0
             x = rows[arm if len(rows) > 1 else 0]
             if self._one_by_one:
-                self._models[m].learn_one(x, loss)
+                self._models[m].learn_one(x, loss, **({"w": weight} if self._weighs else {}))
             else:
-                self._models[m].partial_fit(x, [loss])
+                self._models[m].partial_fit(x, [loss], **({"sample_weight": [weight]} if self._weighs else {}))
             self._learned[m] = True

@@ -26,7 +26,7 @@ from sidelong.agent.kernels import (
 )
 from sidelong.agent.observers import Observers
 from sidelong.agent.pool import PooledTrust
-from sidelong.agent.regressors import Ridge, selected
+from sidelong.agent.regressors import Ridge, weights_of
 from sidelong.agent.rules import (
     ROUND,
     SIZE,
@@ -415,10 +415,9 @@ class Rounds:
         if pool is not None:
             self.pool = pool.after((self._lost_by_advice(keys) - before).sum(axis=0))
         if self.regressor is not None:
-            carried = pending.carried[told.slot]
-            arms, offsets = self.bank.reveals(told.graph, carried)
-            features = pending.x[told.slot]
-            self.regressor.learn_many(row, features, *selected(carried, told.foreseen, offsets, arms, told.losses))
+            arms, offsets = self.bank.reveals(told.graph, pending.carried[told.slot])
+            weights = weights_of(self.observe(told.slot, told.graph), told.foreseen, offsets)
+            self.regressor.learn_many(row, pending.x[told.slot], offsets, arms, told.losses, weights)
         self.give(told.slot)
 
     def _lost_by_advice(self, row: Integers) -> Floats:

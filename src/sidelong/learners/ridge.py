@@ -7,12 +7,14 @@ order in which losses are learned makes no difference, so that they may come lat
 ::
 
     B = 1 / h,  w = 0
-    learn (x, l):   g = B x,   s = rho + <x, g>                                               1
-                    w += (l - <w, x>) g / s                                                   2
-                    B = (B - g g^T / s) / rho                                                 3
+    learn (x, l):   g = B x,   r = <x, g>                                                     1
+                    w += (l - <w, x>) g / (1 + r)                                             2
+                    B -= e / (1 + e r) g g^T,   e = rho - (1 - rho) / r                       3
 
-Forgetting is rho < 1: what was learned n losses ago counts rho^n. Directions that no x has had for long would then
-let B grow without limit. So rho is 1 for a loss for which the trace of B would come above that of the beginning.
+Forgetting is rho < 1, and only along x (R. Kulhavy, M. Karny, "Tracking of slowly varying parameters by directional
+forgetting", IFAC 1984): of what was learned for this x, n losses ago, rho^n is left, and a Monday makes no Saturday be
+forgotten. Line 3 is (B - g g^T / (1 + r)) / rho along g, and leaves the other directions as they are. If <x, B x> would
+come above that of the beginning, e is at least 0. A loss of weight v is learned as that of sqrt(v) x and sqrt(v) l.
 
 There is either one such model for each arm, all with the same x, or one model for all arms, whose x are the rows of a
 table with the features of each arm. B depends on the x that were learned, and not on the losses. So models that always
@@ -51,8 +53,10 @@ class Scratch(NamedTuple):
     """What is computed while some models learn."""
 
     g: np.ndarray  #: (M, d), of each group
-    s: np.ndarray  #: (M,), of each group
-    rho: np.ndarray  #: (M,), of each group
+    s: np.ndarray  #: (M,), 1 + r of each group
+    e: np.ndarray  #: (M,), e / (1 + e r) of each group
+    x: np.ndarray  #: (d,), of a loss that has another weight than 1
+    scaled: np.ndarray  #: (M,), losses of such a weight
     error: np.ndarray  #: (M,), of each loss
     learning: np.ndarray  #: (M,), the groups that learn
     counts: np.ndarray  #: (M,), how many models of each group learn; 0 before and after
@@ -71,9 +75,9 @@ def init(models: int, features: int, penalty: float) -> State:
 def make_room(state: State) -> Scratch:
     """Return room for the models of a state."""
     d, M = state.w.shape
-    s, rho, error = np.zeros((3, M))
+    s, e, scaled, error = np.zeros((4, M))
     learning, counts = np.zeros((2, M), np.int64)
-    return Scratch(np.zeros((M, d)), s, rho, error, learning, counts, np.zeros(1, np.int32))
+    return Scratch(np.zeros((M, d)), s, e, np.zeros(d), scaled, error, learning, counts, np.zeros(1, np.int32))
 
 
 @kernel
@@ -98,12 +102,14 @@ def learn_many(
     offsets: np.ndarray,
     arms: np.ndarray,
     losses: np.ndarray,
+    weights: np.ndarray,
     rho: float,
 ) -> None:
     """Let the state in row ``rows[i]`` learn, for ``x[i]``, the losses of some arms from ``offsets[i]`` on."""
     for i in range(rows.size):
         first, last = offsets[i], offsets[i + 1]
-        learn(row_of(states, rows[i]), room, x[i], arms[first:last], losses[first:last], rho)
+        arms_, losses_, weights_ = arms[first:last], losses[first:last], weights[first:last]
+        learn(row_of(states, rows[i]), room, x[i], arms_, losses_, weights_, rho)
 
 
 @kernel
@@ -126,13 +132,27 @@ def predict(state: State, x: np.ndarray, f: np.ndarray) -> None:
 
 
 @kernel
-def learn(state: State, room: Scratch, x: np.ndarray, arms: np.ndarray, losses: np.ndarray, rho: float) -> None:
-    """Learn the losses of some arms, ``losses[k]`` being that of ``arms[k]``."""
-    if x.shape[0] == 1:
-        _learn(state, room, x[0], arms, losses, rho)
-    else:
-        for k in range(arms.size):
-            _learn(state, room, x[np.int64(arms[k])], room.only, losses[k : k + 1], rho)
+def learn(
+    state: State, room: Scratch, x: np.ndarray, arms: np.ndarray, losses: np.ndarray, weights: np.ndarray, rho: float
+) -> None:
+    """Learn the losses of some arms, ``losses[k]`` being that of ``arms[k]``, with the weight ``weights[k]``."""
+    first = 0
+    while first < arms.size:  # those of one weight together, as far as they have the same x
+        last = first + 1
+        while x.shape[0] == 1 and last < arms.size and weights[last] == weights[first]:
+            last += 1
+        row = x[0 if x.shape[0] == 1 else np.int64(arms[first])]
+        models = arms[first:last] if x.shape[0] == 1 else room.only
+        root = math.sqrt(weights[first])
+        if root == 1.0:
+            _learn(state, room, row, models, losses[first:last], rho)
+        else:
+            for k in range(row.size):
+                room.x[k] = root * row[k]
+            for k in range(last - first):
+                room.scaled[k] = root * losses[first + k]
+            _learn(state, room, room.x, models, room.scaled[: last - first], rho)
+        first = last
 
 
 @kernel
@@ -198,13 +218,18 @@ def _weigh(state: State, room: Scratch, n: Whole, x: np.ndarray, rho: float) -> 
             row = B[k]
             for i in range(d):
                 g[i] += a * row[i]
-    xg = 0.0
-    trace = 0.0
+    r, squares = 0.0, 0.0
     for k in range(d):
-        xg += x[k] * g[k]
-        trace += B[k, k]
-    room.rho[n] = 1.0 if rho < 1.0 and trace > rho * state.limit[0] else rho
-    room.s[n] = room.rho[n] + max(xg, 0.0)  # 1; rounding must not make <x, g> negative
+        r += x[k] * g[k]
+        squares += x[k] * x[k]
+    r = max(r, 0.0)  # 1; rounding must not make it negative
+    room.s[n] = 1.0 + r
+    room.e[n] = 1.0 / (1.0 + r)
+    if rho < 1.0:
+        e = rho - (1.0 - rho) / max(r, 1e-300)
+        if r > rho * (1.0 + r) * squares * (state.limit[0] / d):
+            e = max(e, 0.0)
+        room.e[n] = e / (1.0 + e * r)
 
 
 @kernel
@@ -227,13 +252,13 @@ def _correct(state: State, room: Scratch, n: Whole, m: Whole, x: np.ndarray, los
 
 @kernel
 def _narrow(state: State, room: Scratch, n: Whole) -> None:
-    """Take the direction that a group has learned out of its B."""
-    g, B = room.g[n], state.B[n]
-    root, inverse = math.sqrt(room.s[n]), 1.0 / room.rho[n]
+    """Narrow the B of a group along what it has learned, or widen it where more is forgotten than was learned."""
+    g, B, e = room.g[n], state.B[n], room.e[n]
+    root = math.sqrt(abs(e))
     for k in range(g.size):
-        g[k] /= root  # so that B stays symmetric to the bit
+        g[k] *= root  # so that B stays symmetric to the bit
     for k in range(g.size):
         row = B[k]
-        a = g[k]
+        a = g[k] if e >= 0.0 else -g[k]
         for i in range(g.size):
-            row[i] = (row[i] - a * g[i]) * inverse  # 3
+            row[i] -= a * g[i]  # 3
