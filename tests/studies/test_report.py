@@ -346,7 +346,7 @@ PAPER = r"""\documentclass{article}
 @pytest.mark.nightly
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="not installed: pdflatex (make nightly)")
 def test_all_tables_and_figures_compile_in_a_paper(written, tmp_path):
-    """As docs/studies.md says: two packages in the preamble, and every table and figure by \\input."""
+    """As docs/report.md says: two packages in the preamble, and every table and figure by \\input."""
     files = [path for path in written if path.suffix in {".tex", ".pgf"}]
     assert {path.suffix for path in files} == {".tex", ".pgf"}
     inside = "\n".join(f"{{\\tiny\\input{{{path}}}}}\\clearpage" for path in files)

@@ -82,7 +82,7 @@ def test_cells_come_in_the_order_of_the_study(folder):
 def test_the_columns_are_those_of_the_documents(folder):
     names = [name for name in sl.read_results(folder).column_names if not name.startswith("trace_")]
     assert re.findall(r"^``(\w+)`` +(?:text|int64|uint64|double|list)", results.__doc__, re.MULTILINE) == names
-    page = (Path(__file__).parents[2] / "docs" / "studies.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "study-file.md").read_text()
     assert re.findall(r"^\| `(\w+)` \| (?:text|int64|uint64|double|list)", page, re.MULTILINE) == names
 
 

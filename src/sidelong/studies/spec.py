@@ -18,7 +18,7 @@
     name = "bernoulli"                # a function of sidelong.losses, with its arguments
     means = { gap = 0.2 }
 
-The study is the product of all lists. ``docs/studies.md`` has the rest: values that go in step, arguments that are
+The study is the product of all lists. ``docs/study-file.md`` has the rest: values that go in step, arguments that are
 lists themselves, files, worlds of your own.
 """
 
