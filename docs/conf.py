@@ -15,10 +15,11 @@ project_copyright = "the sidelong developers"
 release = version = __version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
-extensions += ["contents", "docstrings", "http_api", "learners", "notebooks", "pictures"]  # in _ext
+extensions += ["contents", "docstrings", "http_api", "learners", "mathematics", "notebooks", "pictures"]  # in _ext
 exclude_patterns = ["_build", "figures"]
 source_suffix = {".md": "markdown"}
-myst_enable_extensions = ["colon_fence", "deflist", "attrs_block"]
+myst_enable_extensions = ["colon_fence", "deflist", "attrs_block", "dollarmath"]
+html_math_renderer = "mathml"
 myst_heading_anchors = 3
 
 html_theme = "furo"

@@ -513,7 +513,7 @@ class Agent(Persistent):
         """Return how much was lost so far, at most, beyond any fixed arm.
 
         It holds at every moment at once with the given confidence, whatever the losses are, and whoever chooses them
-        watching the draws; `docs/certificate.md` has the proof. Decisions that wait, and those that are lost, count as
+        watching the draws; `docs/proofs.md` has the proof. Decisions that wait, and those that are lost, count as
         the worst they can be.
 
         Raises:

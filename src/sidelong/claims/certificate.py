@@ -1,4 +1,4 @@
-"""Beyond the paper: what the certificate of regret is made of (docs/certificate.md)."""
+"""Beyond the paper: what the certificate of regret is made of (docs/proofs.md)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     Floats = npt.NDArray[np.float64]
 
-_PAGE = "docs/certificate.md"
+_PAGE = "docs/proofs.md"
 _RISK = 0.05
 
 

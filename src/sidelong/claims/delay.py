@@ -1,4 +1,4 @@
-"""Beyond the paper: late feedback, and graphs that are seen afterwards (docs/late.md, docs/guarantees.md)."""
+"""Beyond the paper: late feedback, and graphs that are seen afterwards (docs/proofs.md)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     Floats = npt.NDArray[np.float64]
 
-_PAGE = "docs/late.md"
+_PAGE = "docs/proofs.md"
 _LAWS = ("constant:25", "uniform:0:60", "geometric:30:100000", "pareto:2:0.8:100000")
 
 
@@ -181,7 +181,7 @@ def cross(trial: Trial) -> Outcome:
     return Outcome(worst, 1e-12, shown, "0")
 
 
-@claim("seen-after", "the adversarial bound holds if graphs are shown after the draw", "docs/guarantees.md")
+@claim("seen-after", "the adversarial bound holds if graphs are shown after the draw", "docs/proofs.md")
 def seen_after(trial: Trial) -> Outcome:
     """E sum (l_(t,I) - l_(t,k)) <= E[ln K / eta_T + sum eta_t theta_t + sum eps] + K for every arm k.
 

@@ -410,7 +410,7 @@ GUARDED = replace(
         proved=("adversarial",),
         cost="O(K + E)",
         bound="2 sqrt(2 ln K (sum_t theta_t + D)) + sqrt(T ln K), where D sums the outstanding decisions of all rounds",
-        theorem="docs/late.md",
+        theorem="docs/proofs.md",
         published=False,
         guess=True,
     ),

@@ -195,7 +195,7 @@ GUARDED = replace(
         proved=("adversarial",),
         cost="O(K + E)",
         bound="2 sqrt(ln K (sum_t mas(G_t) + 2 D)), where D sums the outstanding decisions of all rounds",
-        theorem="docs/late.md",
+        theorem="docs/proofs.md",
         published=False,
         guess=True,
     ),

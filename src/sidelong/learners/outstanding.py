@@ -22,7 +22,7 @@ most
     2 sqrt(2 ln K (K + sum_t E theta_t + E D)) + sqrt(T ln K) + K,
     2 sqrt(ln K (sum_t E theta_t + 2 E D)) + sqrt(K ln K)
 
-plus 1 for each round that is given up (`sidelong.theory.delay`; docs/late.md has the proof). For any eta_scale m the
+plus 1 for each round that is given up (`sidelong.theory.delay`; docs/proofs.md has the proof). For any eta_scale m the
 leading 2 becomes m + 1 / m. For a stochastic world nothing is proved with late feedback, and in an easy world both lose
 more than with late="plain" (docs/late.md has the numbers).
 

@@ -1,4 +1,4 @@
-"""Bounds on the regret where feedback is late: docs/late.md has the statements and the proofs.
+"""Bounds on the regret where feedback is late: docs/proofs.md has the statements and the proofs.
 
 M_t are the rounds before t that enter the weights and are not told yet when t is drawn, sigma_t is how many they are,
 and D is the sum of sigma_t over all rounds. All bounds are against any adversary, also one who watches what was told,
