@@ -62,9 +62,9 @@ def compile_failure(error: Exception, kernels: Iterable[Any]) -> CodeError | Non
     """
     text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
     kernels = [*kernels]
-    lines = [
-        (str(Path(file).resolve()), int(number)) for file, number in re.findall(r'File "([^"]+)", line (\d+):', text)
-    ]
+    places = re.findall(r'File "([^"]+)", line (\d+):', text)
+    places += re.findall(r"^During: .* at (.+) \((\d+)\)$", text, re.MULTILINE)
+    lines = [(str(Path(file).resolve()), int(number)) for file, number in places]
     lines = [line for line in lines if _is_users(line[0])] or _lines_with_unknown_name(text, kernels)
     if not kernels:
         return None
@@ -93,6 +93,8 @@ def _lines_that_load(function: Any, name: str) -> Iterable[int]:
 
 def _reason(text: str) -> str:
     """Return the first sentence of Numba's text that says something, with what follows its colon."""
+    if re.search("NRT required|Only accept returning of array passed into", text):  # all that needs new memory
+        return "It makes a new array, list, dict or text, and a kernel has only the arrays that it is given."
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     while len(lines) > 1 and lines[0].startswith("Failed in "):
         lines.pop(0)

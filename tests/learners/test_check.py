@@ -210,13 +210,35 @@ def sorts_text(params, state, graph, asked):
     asked.p[0] += len(sorted(str(asked.t), key=len)) * 0.0
 
 
+def makes_an_array(params, state, graph, asked):
+    round_robin.distribution(params, state, graph, asked)
+    asked.p[0] += np.zeros(2)[0]
+
+
+def makes_a_list(params, state, graph, asked):
+    round_robin.distribution(params, state, graph, asked)
+    asked.p[0] += sum([0.0 for _ in range(asked.t)])
+
+
+def makes_a_dict(params, state, graph, asked):
+    round_robin.distribution(params, state, graph, asked)
+    asked.p[0] += {1: 0.0}[1]
+
+
+def copies(params, state, graph, asked):
+    round_robin.distribution(params, state, graph, asked)
+    asked.p[0] += 0.0 * asked.p.copy()[0]
+
+
 @pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
-def test_what_plain_python_can_do_and_machine_code_cannot_is_shown_with_its_line():
-    report = sl.learners.check(with_(distribution=sorts_text), GRAPH, rounds=20)
+@pytest.mark.parametrize("wrong", [sorts_text, makes_an_array, makes_a_list, makes_a_dict, copies])
+def test_what_plain_python_can_do_and_machine_code_cannot_is_shown_with_its_line(wrong):
+    report = sl.learners.check(with_(distribution=wrong), GRAPH, rounds=5)
     (found,) = report.violations
-    assert found.rule == "kernels compile"
-    assert f"test_check.py, line {sorts_text.__code__.co_firstlineno + 2}: asked.p[0] += len(sorted" in found.said
-    assert "loop.py" not in found.said
+    number, code = wrong.__code__.co_firstlineno + 2, inspect.getsource(wrong).splitlines()[2].strip()
+    reason = "It makes a new array, list, dict or text, and a kernel has only the arrays that it is given."
+    said = f"A kernel cannot be compiled: {reason} At test_check.py, line {number}: {code}"
+    assert (found.rule, found.said) == ("kernels compile", said)
 
 
 def divides(graph, *, share=1):

@@ -370,6 +370,12 @@ def test_the_caption_of_the_scoreboard_explains_its_signs(written):
     assert r"95 \% bootstrap interval" in text
 
 
+def test_the_caption_says_so_where_too_few_runs_allow_no_test(late):
+    (text,) = [path.read_text() for path in write(late, late.parent / "late.html") if path.name == "scoreboard.tex"]
+    assert "There are too few runs to tell who is better: 8 are enough." in text
+    assert "= marks" not in text
+
+
 # A folder of somebody else
 
 

@@ -18,14 +18,13 @@ if TYPE_CHECKING:
 _NOTE = (
     "Each cell has two numbers. Below is the regret at the end: the mean over runs, ± half of its 95 % bootstrap "
     "interval. Above is its ratio to the smallest regret on the instance. For the ratio, the number of arms is added "
-    "to both, as the price of playing each arm once. The worst ratio of a learner is over all instances. A = marks a "
-    "learner that the tests cannot tell apart from the best on the instance."
+    "to both, as the price of playing each arm once. The worst ratio of a learner is over all instances."
 )
 _CAPTION = (
     "Regret at the end as a multiple of the smallest on the instance, with K added to both (in parentheses: regret, "
-    "the mean over runs with half of its 95 % bootstrap interval). = marks a learner that Wilcoxon's signed rank test "
-    "cannot tell apart from the best on the instance."
+    "the mean over runs with half of its 95 % bootstrap interval)."
 )
+_SIGN = "= marks a learner that Wilcoxon's signed rank test cannot tell apart from the best on the instance."
 _DUELS = (
     f"The first number says on how many instances the learner of the row has less regret than that of the column, the "
     f"second on how many it has more. This is Wilcoxon's signed rank test on pairs of runs that met the same losses, "
@@ -44,15 +43,16 @@ def scores(reading: StudyReading) -> Iterator[tuple[Section, list[Illustration]]
         drawn = [
             Illustration("ratios", charts.ratios(board, reading.styles), headlines.best_counts(board), note),
         ]
-    yield section("Scoreboard", drawn, _scoreboard(reading), paragraph(_NOTE, "note")), drawn
-    if len(board.contestants) > 1:
-        said = paragraph(headlines.contest(reading.instances), "says")
-        tested = any(duel.verdict != "untested" for each in reading.instances for duel in each.duels.values())
+    several, contest = len(board.contestants) > 1, headlines.contest(reading.instances)
+    tested = any(duel.verdict != "untested" for each in reading.instances for duel in each.duels.values())
+    sign = f" {_SIGN if tested else contest}" * several
+    yield section("Scoreboard", drawn, _scoreboard(reading, _CAPTION + sign), paragraph(_NOTE + sign, "note")), drawn
+    if several:
         details = (_duels(reading), paragraph(_DUELS, "note")) if tested else ()
-        yield section("Who beats whom", said, *details), []
+        yield section("Who beats whom", paragraph(contest, "says"), *details), []
 
 
-def _scoreboard(reading: StudyReading) -> Table:
+def _scoreboard(reading: StudyReading, caption: str) -> Table:
     board = reading.board
     absent = "no results" if reading.missing else "cannot play here"
     rows: list[list[str | Entry]] = []
@@ -67,8 +67,8 @@ def _scoreboard(reading: StudyReading) -> Table:
     head = ["learner", "worst ratio", *(each.title for each in reading.instances)]
     if len(head) > _WIDEST and len(rows) < len(reading.instances):  # a page is not wide: what is many goes down
         turned = [[head[k], *(row[k] for row in rows)] for k in range(1, len(head))]
-        return Table("scoreboard", ["", *(str(row[0]) for row in rows)], turned, _CAPTION)
-    return Table("scoreboard", head, rows, _CAPTION)
+        return Table("scoreboard", ["", *(str(row[0]) for row in rows)], turned, caption)
+    return Table("scoreboard", head, rows, caption)
 
 
 def _score(instance: Instance, label: str, ratio: float, absent: str) -> Entry:
