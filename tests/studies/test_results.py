@@ -86,6 +86,25 @@ def test_the_columns_are_those_of_the_documents(folder):
     assert re.findall(r"^\| `(\w+)` \| (?:text|int64|uint64|double|list)", page, re.MULTILINE) == names
 
 
+THREADS = """\
+import os, sys
+from pathlib import Path
+from sidelong.studies import results
+def threads():
+    names = [(each / "comm").read_text() for each in Path("/proc/self/task").iterdir()]
+    return len([name for name in names if "jemalloc" not in name])
+before = threads()
+tables = [table for table, _ in results.read_tables(Path(sys.argv[1]))]
+print(len(tables), threads() - before)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="only Linux tells the threads of a process")
+def test_no_thread_of_arrow_reads_results_since_it_may_abort_a_process_that_ends(folder):
+    done = subprocess.run([sys.executable, "-c", THREADS, folder], capture_output=True, text=True, check=True)
+    assert done.stdout == "4 0\n"
+
+
 def test_what_a_learner_does_not_trace_is_null(folder):
     table = sl.read_results(folder).to_pandas()
     assert table.loc[table["learner"] == "ts-n", "trace_observed"].isna().all()

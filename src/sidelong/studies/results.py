@@ -176,7 +176,8 @@ def read_tables(folder: Path) -> Iterator[tuple[pa.Table, dict[str, Any]]]:
             raise StudyError(f"{path}: {error}") from error
         except OSError as error:
             raise StudyError(f"{path}: cannot be read: {error.strerror or error}.") from error
-        yield pq.read_table(pa.BufferReader(content)), told
+        # In this thread: one of Arrow's that frees what Python owns while the process ends aborts it, now and then.
+        yield pq.ParquetFile(pa.BufferReader(content)).read(use_threads=False), told
 
 
 def read_results(folder: str | PathLike[str]) -> pa.Table:
