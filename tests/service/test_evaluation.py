@@ -5,6 +5,7 @@ import io
 import httpx
 import numpy as np
 import pytest
+from pyarrow import compute, parquet
 
 import sidelong as sl
 from sidelong import evaluation
@@ -48,6 +49,31 @@ def test_the_estimates_are_those_of_the_exported_log(http):
     assert found["regret"]["rejected"] is False
     usual = http.post("/v1/experiments/orders/evaluation", json={}).json()
     assert (usual["confidence"], len(usual["arms"])) == (0.95, 5)
+
+
+def test_with_keys_the_estimates_are_over_all_of_them_or_of_one(http):
+    with sl.connect(str(http.base_url)) as service:
+        made = service.create("shops", "exp3.g++", sl.graphs.nested(5), seed=4, keyed=True)
+        for t in range(12):
+            plan = made.ask_many(["north", "south", "north"])
+            made.tell_many(plan, [(t + int(arm) + 2 * (plan.keys[0] == "south")) % 4 / 4 for arm in plan.reveals])
+    table = parquet.read_table(io.BytesIO(http.get("/v1/experiments/shops/log").content))
+    north = table.filter(compute.equal(table["key"], "north"))
+    for content, rows in (({}, table), ({"key": "north"}, north)):
+        found = http.post("/v1/experiments/shops/evaluation", json=content).json()
+        log = evaluation.decision_log.from_table(rows.drop_columns(["round"]), 5)
+        assert found["rounds"] == log.n_rounds == rows.num_rows
+        arms = evaluation.evaluate_arms(log, 0.95)
+        assert {each["arm"]: each["value"] for each in found["arms"]} == dict(enumerate(arms.value))
+        assert found["regret"]["upper"] == evaluation.regret(log, 0.95).upper
+        assert found["certificate"]["bound"] == evaluation.certificate(log, 0.95).bound
+    regret = http.get("/v1/experiments/shops").json()["regret"]
+    assert regret["rounds"] == 36
+    assert regret["own_loss"] == pytest.approx(np.nansum(1 - table["reward"].to_numpy()))
+    reply = http.post("/v1/experiments/shops/evaluation", json={"key": "west"})
+    assert (reply.status_code, reply.json()["path"]) == (404, "body.key")
+    reply = http.post("/v1/experiments/orders/evaluation", json={"key": "north"})
+    assert (reply.status_code, reply.json()["path"]) == (404, "body.key")
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import sidelong as sl
-from service.stores import lose_snapshots, opened
+from service.stores import lose_snapshots, opened, small_blocks
 from sidelong import evaluation
 from sidelong.errors import FeatureError, LearnerError, ServiceError
 from sidelong.service.client import connect_async
@@ -28,6 +28,18 @@ MAKE = {
     "expire_after": None,
 }
 DECIDE = "/v1/experiments/trays/decisions"
+OPTIONS = {"seed": 5, "hashed": 16, "penalty": 0.5}
+
+#: What an experiment is made with, what a decision of it is asked with, and who decides alike.
+KINDS = {
+    "keyless": ({}, {}, lambda: sl.ContextualAgent("squarecb.g", sl.graphs.nested(4), **OPTIONS)),
+    "keyed": (
+        {"keyed": True},
+        {"key": "north"},
+        lambda: sl.Family("squarecb.g", sl.graphs.nested(4), **OPTIONS)["north"],
+    ),
+}
+both_kinds = pytest.mark.parametrize("kind", KINDS)
 
 
 def playing(tmp_path, do, **settings):
@@ -56,19 +68,22 @@ async def digest(client):
     return (await client.get("/v1/experiments/trays?digest=true")).json()["digest"]
 
 
-def test_it_decides_as_an_agent_late_and_out_of_order_and_a_replay_gives_the_same_state(tmp_path):
-    agent = sl.ContextualAgent("squarecb.g", sl.graphs.nested(4), seed=5, hashed=16, penalty=0.5)
+@both_kinds
+def test_it_decides_as_an_agent_late_and_out_of_order_and_a_replay_gives_the_same_state(tmp_path, kind):
+    made_with, asked_with, agent = KINDS[kind]
+    agent = agent()
 
     async def play(client):
-        assert (await client.post("/v1/experiments", json=MAKE)).status_code == 201
+        assert (await client.post("/v1/experiments", json=MAKE | made_with)).status_code == 201
         waiting = []
         for t in range(60):
             sent = {
                 "context": {**features(t), "order": f"unseen {t}"},
                 **({"available": [0, 1, 3]} if t % 9 == 4 else {}),
+                **asked_with,
             }
             made = (await client.post(DECIDE, json=sent)).json()
-            decision = agent.ask(features(t), available=sent.get("available"))
+            decision = agent.ask(x=features(t), available=sent.get("available"))
             assert (made["arm"], made["probability"]) == (decision.arm, decision.probability)
             assert made["reveals"] == decision.reveals.tolist()
             waiting.append((t, made, decision))
@@ -81,7 +96,7 @@ def test_it_decides_as_an_agent_late_and_out_of_order_and_a_replay_gives_the_sam
                 del waiting[2:]
         kept = (await client.get(f"/v1/decisions/{made['id']}")).json()["context"]
         assert kept == {**features(59), "order": "unseen 59"}
-        state = (await client.get("/v1/experiments/trays")).json()
+        state = (await client.get("/v1/experiments/trays", params=asked_with)).json()
         assert state["features"] == NAMES
         assert [arm["probability"] for arm in state["arms"]["items"]] == [None] * 4  # they depend on the context
         assert [arm["observed_count"] for arm in state["arms"]["items"]] == agent.estimates().counts.tolist()
@@ -98,11 +113,12 @@ def test_it_decides_as_an_agent_late_and_out_of_order_and_a_replay_gives_the_sam
     assert playing(tmp_path, digest, snapshot_every=3) == before
 
 
-def test_a_snapshot_keeps_what_was_known_for_decisions_that_wait(tmp_path):
+@pytest.mark.parametrize("keys", [None, ["north"]])
+def test_a_snapshot_keeps_what_was_known_for_decisions_that_wait(tmp_path, keys):
     address = f"sqlite:///{tmp_path}/service.db"
     with opened(address) as bench:
-        bench.create(learner="squarecb.g", features=["a"], certificate=True)
-        first = [bench.decide(context=f'{{"a": {t}}}') for t in range(5)]
+        bench.create(learner="squarecb.g", features=["a"], certificate=True, keyed=keys is not None)
+        first = [bench.decide(context=f'{{"a": {t}}}', keys=keys) for t in range(5)]
         bench.tell(first[1])
         bench.store.save(least=1)
         bench.tell(first[3], 0.75)
@@ -116,24 +132,33 @@ def test_a_snapshot_keeps_what_was_known_for_decisions_that_wait(tmp_path):
         assert bench.digest() == again
 
 
-def test_predictions_are_those_of_the_agent_and_to_look_changes_nothing(tmp_path):
-    agent = sl.ContextualAgent("squarecb.g", sl.graphs.nested(4), seed=5, hashed=16, penalty=0.5)
+@both_kinds
+def test_predictions_are_those_of_the_agent_and_to_look_changes_nothing(tmp_path, kind):
+    made_with, asked_with, agent = KINDS[kind]
+    agent = agent()
 
     async def look(client, context, **more):
-        reply = await client.post("/v1/experiments/trays/predictions", json={"context": context, **more})
+        sent = {"context": context, **asked_with, **more}
+        reply = await client.post("/v1/experiments/trays/predictions", json=sent)
         return reply.status_code, reply.json()
 
     async def play(client):
-        await client.post("/v1/experiments", json=MAKE)
-        before = await digest(client)
-        status, found = await look(client, {"weekday": "M"})
-        assert (status, [item["loss"] for item in found["items"]]) == (200, [0.0] * 4)
-        assert await digest(client) == before
+        await client.post("/v1/experiments", json=MAKE | made_with)
+        if kind == "keyed":
+            status, problem = await look(client, {"weekday": "M"})
+            assert (status, problem["path"]) == (404, "body.key")  # it comes with its first decision
+            status, problem = await look(client, {"weekday": "M"}, key=None)
+            assert (status, problem["path"]) == (422, "body.key")
+        else:
+            before = await digest(client)
+            status, found = await look(client, {"weekday": "M"})
+            assert (status, [item["loss"] for item in found["items"]]) == (200, [0.0] * 4)
+            assert await digest(client) == before
         for t in range(30):
-            made = (await client.post(DECIDE, json={"context": features(t)})).json()
+            made = (await client.post(DECIDE, json={"context": features(t), **asked_with})).json()
             losses = [loss(t, arm) for arm in made["reveals"]]
             await client.post(f"/v1/decisions/{made['id']}/feedback", json={"losses": losses})
-            agent.tell(agent.ask(features(t)), losses)
+            agent.tell(agent.ask(x=features(t)), losses)
         before = await digest(client)
         found = (await look(client, {"weekday": "T", "size": 0.5, "unseen": 1}))[1]
         expected = agent.predict({"weekday": "T", "size": 0.5})
@@ -188,18 +213,64 @@ def test_what_cannot_be_made_is_refused(tmp_path, changed, path, says):
         ({"size": 10**400}, "finite number"),
     ],
 )
-def test_a_context_that_cannot_be_read_is_refused_and_nothing_happens(tmp_path, context, says):
+@both_kinds
+def test_a_context_that_cannot_be_read_is_refused_and_nothing_happens(tmp_path, context, says, kind):
+    made_with, asked_with, _ = KINDS[kind]
+
     async def play(client):
-        await client.post("/v1/experiments", json=MAKE)
+        await client.post("/v1/experiments", json=MAKE | made_with)
         for _ in range(2):  # before the first decision, and after it
             before = await digest(client)
-            reply = await client.post(DECIDE, json={} if context is None else {"context": context})
+            reply = await client.post(DECIDE, json=asked_with | ({} if context is None else {"context": context}))
             assert (reply.status_code, reply.json()["path"]) == (422, "body.context")
             assert says in reply.json()["detail"]
             assert await digest(client) == before
-            await client.post(DECIDE, json={"context": {"size": 1}})
+            await client.post(DECIDE, json={"context": {"size": 1}, **asked_with})
 
     playing(tmp_path, play)
+
+
+def test_a_batch_has_a_context_for_each_key_or_one_for_all(tmp_path, monkeypatch):
+    small_blocks(monkeypatch, 3)  # ten keys are in four of them
+    family = sl.Family("squarecb.g", sl.graphs.nested(4), **OPTIONS)
+    keys = [f"shop {k}" for k in range(10)]
+
+    async def play(client):
+        await client.post("/v1/experiments", json=MAKE | {"keyed": True})
+        for t in range(6):
+            each = [features(11 * t + k + 1) or {"size": 1} for k in range(10)]
+            given = each if t % 2 else each[0]
+            made = (await client.post(DECIDE, json={"keys": keys, "context": given})).json()
+            plan = family.ask(keys, x=each if t % 2 else [each[0]] * 10)
+            assert (made["arms"], made["probabilities"]) == (plan.arms.tolist(), plan.probabilities.tolist())
+            losses = [loss(t, arm) for arm in plan.reveals.tolist()]
+            sizes = np.diff(plan.offsets).tolist()
+            await client.post("/v1/feedback", json={"ids": made["ids"], "sizes": sizes, "losses": losses})
+            family.tell(plan, losses)
+            found = (await client.get(f"/v1/decisions/{made['ids'][7]}")).json()["context"]
+            assert found == (each[7] if t % 2 else each[0])
+        before = await digest(client)
+        wrong = [*each[:9], {"size": "x" * 10, "rain": [1]}]
+        for sent, says in (
+            ({"keys": keys, "context": wrong}, "The features of the key 'shop 9'"),
+            ({"keys": ["new", *keys[1:]], "context": wrong}, "The features of the key 'shop 9'"),
+            ({"keys": keys, "context": each[:9]}, "10 keys and 9 contexts"),
+            ({"key": "shop 1", "context": each[:1]}, "no keys and 1 contexts"),
+        ):
+            reply = await client.post(DECIDE, json=sent)
+            assert (reply.status_code, reply.json()["path"]) == (422, "body.context")
+            assert says in reply.json()["detail"]
+        assert await digest(client) == before
+        log = evaluation.read_log(
+            io.BytesIO((await client.get("/v1/experiments/trays/log")).content), where={"size": 1.0}
+        )
+        assert 0 < log.n_rounds < 60
+        return before
+
+    before = playing(tmp_path, play)
+    with opened(f"sqlite:///{tmp_path}/trays.db") as bench:
+        lose_snapshots(bench.database)
+        assert bench.digest("trays") == before  # from the journal alone
 
 
 def test_without_features_the_learner_sees_nothing_of_a_context(tmp_path):
@@ -258,6 +329,18 @@ def test_the_client_makes_it_asks_and_predicts(nursery, tmp_path):
         assert made.predict({"size": 0.5}).tolist() == agent.predict({"size": 0.5}).tolist()
         with pytest.raises(FeatureError, match="send a context"):
             made.ask()
+        many = service.create("many", "squarecb.g", sl.graphs.nested(4), seed=2, features=NAMES, keyed=True)
+        family = sl.Family("squarecb.g", sl.graphs.nested(4), seed=2)
+        for t in range(3):
+            plan, own = (
+                many.ask_many(["a", "b"], context=[{"size": t}, {"rain": True}]),
+                family.ask(["a", "b"], x=[{"size": t}, {"rain": True}]),
+            )
+            assert plan.arms.tolist() == own.arms.tolist()
+            assert many.tell_many(plan, [0.5] * len(plan.reveals)) == family.tell(own, [0.5] * len(own.reveals))
+        assert many.predict({"size": 0.5}, "b").tolist() == family.predict(["b"], [{"size": 0.5}])[0].tolist()
+        with pytest.raises(FeatureError, match="one for each of the 2 keys"):
+            many.ask_many(["a", "b"], context=[{"size": 1}])
         with pytest.raises(LearnerError, match="does not see contexts"):
             service.create("f", "glance", sl.graphs.nested(4), features=["a"])
         with pytest.raises(ServiceError, match="predicts nothing"):

@@ -562,17 +562,27 @@ class RowsOfKeys:
         if new:
             self._family._rounds = self._rounds.advised(new)  # noqa: SLF001
 
+    def read_features(self, x: list[Any], keys: list[Key]) -> tuple[str, Floats | None]:
+        """Return what `ask` takes as `x`, or refuse: the kind of the features of some keys, and a table for each."""
+        return self._family._read_features(x, keys)  # noqa: SLF001
+
     def ask(
-        self, row: Integers, graph: FeedbackGraph | None = None, advice: Mapping[str, Floats] | None = None
+        self,
+        row: Integers,
+        graph: FeedbackGraph | None = None,
+        advice: Mapping[str, Floats] | None = None,
+        x: tuple[str, Floats | None] = ("", None),
     ) -> DrawnColumns:
         """Draw an arm for each of some rows, as `Family.ask` does for their keys.
 
         Advice has probabilities, a row for each, by the names of advisers who are there.
         """
-        rounds = self._rounds
+        rounds, (kind, tables) = self._rounds, x
         places = rounds.bank.asked(graph, None, row.size)
         advised = advising.laid_out(rounds.setup.advisers, advice) if advice else None
-        return rounds.ask(row, places, self._family.threads, advised=advised)
+        if tables is not None:
+            rounds.keep_features(kind, tables.shape[2])
+        return rounds.ask(row, places, self._family.threads, tables, advised)
 
     def tell(
         self, row: Integers, round_: Integers, losses: Floats, graph: FeedbackGraph | None = None, *, learn: bool = True

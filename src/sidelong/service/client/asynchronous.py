@@ -232,7 +232,7 @@ class AsyncExperiment(Named["AsyncService"]):
         graph: Any = None,
         available: Iterable[int | str | bool] | None = None,
         *,
-        context: Mapping[str, Any] | None = None,
+        context: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
         key: str | None = None,
         advice: Any = None,
     ) -> RemoteBatch:
@@ -244,7 +244,8 @@ class AsyncExperiment(Named["AsyncService"]):
             graph: the graph of this round, if it is another one: one for all keys, a list with one for each, or
                 ``(graphs, index)``, where ``graphs[index[i]]`` is that of the i-th key. Each graph is a request.
             available: the arms that can be played in this round, as for `Agent.ask`, for all keys.
-            context: what the log should say about these decisions.
+            context: what the log should say about these decisions, for all keys, or in a list for each. Of it, the
+                learner sees the experiment's features.
             key: what they are for, such as a date: whoever asks for the same again gets the same decisions.
             advice: what you would play yourself, as for `Family.ask`; without keys, as for `Agent.ask`, for all.
         """
@@ -327,9 +328,12 @@ class AsyncExperiment(Named["AsyncService"]):
             if len(arms) >= page["total"] or not page["items"]:
                 return wire.estimates(arms)
 
-    async def predict(self, context: Mapping[str, Any]) -> npt.NDArray[np.float64]:
-        """Return the predicted loss of each arm, from 0 to 1, of an experiment with features, of up to 1,000 arms."""
-        return await self._service.do(wire.predict(self._name, context))
+    async def predict(self, context: Mapping[str, Any], key: str | int | None = None) -> npt.NDArray[np.float64]:
+        """Return the predicted loss of each arm, from 0 to 1, of an experiment with features, of up to 1,000 arms.
+
+        Where it has keys, these are the predictions for one of them.
+        """
+        return await self._service.do(wire.predict(self._name, context, key))
 
     async def state(self, key: str | int | None = None) -> dict[str, Any]:
         """Return all that the service says about the experiment, with its first arm: see docs/http.md.

@@ -7,13 +7,14 @@ requests, each of which is stored whole or not at all.
 from __future__ import annotations
 
 import base64
+from collections.abc import Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
 import numpy as np
 
-from sidelong.errors import AdviceError, LossError, ServiceError, UnknownDecisionError
+from sidelong.errors import AdviceError, FeatureError, LossError, ServiceError, UnknownDecisionError
 from sidelong.graphs.columns import each_of
 from sidelong.keys import read_keys
 from sidelong.outcomes.revealed_columns import RevealedColumns
@@ -23,7 +24,7 @@ from sidelong.service.client.wire import Question, experiment_path
 from sidelong.tables import as_list, column, names_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Sequence
 
     import numpy.typing as npt
 
@@ -65,7 +66,7 @@ def ask(
     keys: Any,
     graph: Any,
     available: Iterable[int | str | bool] | None,
-    context: Mapping[str, Any] | None,
+    context: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None,
     key: str | None,
     advice: Any = None,
 ) -> Asking:
@@ -77,13 +78,24 @@ def ask(
     under, advised = uuid4().hex if key is None else key_of(key), advice_of(advice)
     questions: list[Question[RemoteBatch]] = []
     for shown, places in groups:
-        asked = asked_of(shown, listed_arms, context)
         for k in range(0, len(places), most):
             chosen = places[k : k + most]
+            asked = asked_of(shown, listed_arms, _context_at(context, chosen, listed))
             some = [listed[place] for place in chosen]
             told = {} if advice is None else {"advice": _advice_at(advised, chosen, listed)}
             questions.append(_question(name, some, asked | told, _key_of_request(under, len(questions))))
     return Asking(questions, order, RemoteBatch.read(_NOTHING, name, []))
+
+
+def _context_at(
+    context: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None, places: list[int], keys: list[Any]
+) -> Mapping[str, Any] | list[Mapping[str, Any]] | None:
+    """Return the context of some of the keys, which is one for all or a list."""
+    if context is None or isinstance(context, Mapping):
+        return context
+    if len(context) != len(keys):
+        raise FeatureError(f"The context is one for all, or a list of one for each of the {len(keys):,} keys.")
+    return [context[place] for place in places]
 
 
 def _advice_at(advice: Any, places: list[int], keys: list[Any]) -> Any:

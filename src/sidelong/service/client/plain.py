@@ -85,14 +85,16 @@ def advice_of(advice: Any) -> Any:
 def asked_of(
     graph: FeedbackGraph | None,
     available: Iterable[int | str | bool] | None,
-    context: Mapping[str, Any] | None,
+    context: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None,
     advice: Any = None,
 ) -> dict[str, Any]:
     """Return what a request for decisions says of its round: nothing of what was not given."""
     asked: dict[str, Any] = {} if graph is None else {"graph": graph_of(graph)}
     asked |= {} if available is None else {"available": available_of(available)}
     asked |= {} if advice is None else {"advice": advice_of(advice)}
-    return asked | ({} if context is None else {"context": dict(context)})
+    if context is None:
+        return asked
+    return asked | {"context": dict(context) if isinstance(context, Mapping) else list(map(dict, context))}
 
 
 def opened(

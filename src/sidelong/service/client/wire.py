@@ -239,9 +239,9 @@ def ask(
     )
 
 
-def predict(name: str, context: Mapping[str, Any]) -> Question[npt.NDArray[np.float64]]:
+def predict(name: str, context: Mapping[str, Any], key: str | int | None) -> Question[npt.NDArray[np.float64]]:
     """Ask what each arm is predicted to cost."""
-    content = {"context": dict(context), "limit": PAGE}
+    content = {"context": dict(context), "limit": PAGE} | ({} if key is None else {"key": key})
     return Question("POST", f"{experiment_path(name)}/predictions", _read_predictions, *json_of(content, ServiceError))
 
 

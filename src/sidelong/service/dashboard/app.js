@@ -189,7 +189,7 @@ function display(now, found) {
   if (found.guarantee !== null) panels.guarantee(found.guarantee);
   keys.offer(address(now.name), found).catch(trouble);
   panels.numbers(found);
-  context.offer(found.features);
+  context.offer(found.features, found.keys);
   const listed = $("experiments").querySelector("[aria-current] .what"); // which is asked for less often
   if (listed) write(listed, size(found.graph.n_arms, found.counts));
   now.picture.update(found.arms.items);
@@ -200,8 +200,8 @@ function display(now, found) {
 function rows(now) {
   const found = now.state;
   const listed = found.table ?? arms.sorted(now.all, now.sort).slice(0, now.rows);
-  const paid = found.regret; // null of an experiment with keys
-  const best = paid?.rounds && paid.own_loss !== null ? paid.own_loss / paid.rounds : null;
+  const paid = found.regret;
+  const best = paid.rounds && paid.own_loss !== null ? paid.own_loss / paid.rounds : null;
   const focused = document.activeElement?.dataset.sort;
   $("arms").replaceChildren(
     arms.table(listed, now.sort, best, (by) => {

@@ -49,7 +49,7 @@ export function prepare(current) {
     $("context-error").textContent = "";
     button.disabled = true;
     try {
-      const content = { context: context($("context").value) ?? {}, limit: MOST };
+      const content = { context: context($("context").value) ?? {}, limit: MOST, ...keyed() };
       const found = await post(`v1/experiments/${encodeURIComponent(name)}/predictions`, content);
       if (name !== current()) return;
       const region = { class: "wide", tabindex: 0, role: "region", "aria-labelledby": "context-title" };
@@ -65,9 +65,15 @@ export function prepare(current) {
   });
 }
 
-/** Offer the form where the learner sees features, and name them. */
-export function offer(features) {
+/** Return the key that the predictions are for, if the experiment has keys. */
+function keyed() {
+  return $("context-key-field").hidden ? {} : { key: $("context-key").value.trim() };
+}
+
+/** Offer the form where the learner sees features, and name them. Where there are keys, it asks for one of them. */
+export function offer(features, keys) {
   show($("context-panel"), features !== null);
+  show($("context-key-field"), keys !== null);
   write($("features"), (features ?? []).join(", "));
 }
 
@@ -75,6 +81,6 @@ export function offer(features) {
 export function clear() {
   show($("context-panel"), false);
   show($("predictions"), false);
-  $("context").value = "";
+  $("context").value = $("context-key").value = "";
   $("context-error").textContent = "";
 }

@@ -64,7 +64,8 @@ export function numbers(found) {
 }
 
 function figures(found) {
-  return found.keys === null ? checked(found) : [["keys", count(found.keys)], ...counted(found.counts), ...saved(found), ...paid(found)];
+  if (found.keys === null) return checked(found);
+  return [["keys", count(found.keys)], ...counted(found.counts), ...saved(found), ...paid(found), regretted(found, ", one for all keys")];
 }
 
 function counted(counts) {
@@ -92,11 +93,18 @@ function paid({ scale, amounts }) {
   return [total, ["saved in all", amount(amounts.saved.estimate), `${amount(low)} to ${amount(high)}; ${amount(amounts.saved_per_round.estimate)} per round`]];
 }
 
+/** What was lost beyond the best arm; `which` says more of that arm. */
+function regretted({ counts, regret, amounts }, which = "") {
+  const unknown = counts.told ? "cannot be estimated from this feedback" : "not known yet";
+  const scaled = amounts?.regret ? `; ${amount(amounts.regret.estimate)} in the unit of the scale` : "";
+  const known = regret.estimate === null ? unknown : `${range(regret.low, regret.high, 1)}, against the best arm${which}${scaled}`;
+  return ["regret", number(regret.estimate, 1), regret.rejected ? CONTRADICTED : known, regret.rejected];
+}
+
 function checked(found) {
-  const { state, best, arms, counts, guarantee, regret, amounts, certificate, world, sample_ratio: ratio } = found;
+  const { state, best, arms, counts, guarantee, certificate, world, sample_ratio: ratio } = found;
   const check =
     ratio.p_value === null ? ["–", ratio.unknown] : [ratio.ok ? "fine" : "off", `p = ${probability(ratio.p_value)}`];
-  const unknown = counts.told ? "cannot be estimated from this feedback" : "not known yet";
   const next = arms.items.reduce((most, arm) => ((arm.probability ?? 0) > (most?.probability ?? 0) ? arm : most), null);
   return [
     [
@@ -108,12 +116,7 @@ function checked(found) {
     ...counted(counts),
     ...saved(found),
     ...paid(found),
-    [
-      "regret",
-      number(regret.estimate, 1),
-      regret.rejected ? CONTRADICTED : regret.estimate === null ? unknown : `${range(regret.low, regret.high, 1)}, against the best arm${amounts?.regret ? `; ${amount(amounts.regret.estimate)} in the unit of the scale` : ""}`,
-      regret.rejected,
-    ],
+    regretted(found),
     [
       "bound on regret",
       number(guarantee.bound, 0),

@@ -60,7 +60,7 @@ async def decide(call: Call) -> Reply:
     body: DecideRequest = call.body
     key = key_of(call.headers.get(b"idempotency-key"))
     name = call.of
-    context = None if body.context is None else context_of(body.context, server.settings.max_context)
+    context = _context(body, server.settings.max_context)
     graph = None if body.graph is None else await graph_of_round(body.graph, call, name)
     keys = None if body.key is None and body.keys is None else _keys(body)
     asked = Decide(name, graph, context, key, body.available, body.count or 1, keys, body.subject, _advice(body))
@@ -85,6 +85,18 @@ def _keys(body: DecideRequest) -> list[Any]:
             body.count,
         )
     return [body.key] if body.keys is None else list(body.keys)
+
+
+def _context(body: DecideRequest, most: int) -> str | None:
+    """Return the context of a request as it is kept: one for all decisions, or a list with that of each key."""
+    given = body.context
+    if not isinstance(given, list):
+        return None if given is None else context_of(given, most)
+    if body.keys is None or len(given) != len(body.keys):
+        n = "no keys" if body.keys is None else f"{len(body.keys):,} keys"
+        text = f"A list has the context of each key, and there are {n} and {len(given):,} contexts."
+        raise invalid(text, "body.context", len(given))
+    return f"[{','.join(context_of(each, most) for each in given)}]"
 
 
 def _advice(body: DecideRequest) -> Any:

@@ -9,18 +9,17 @@ import numpy as np
 from pydantic import BaseModel, Field
 
 from sidelong import evaluation
-from sidelong.errors import EvaluationError
+from sidelong.errors import EvaluationError, ServiceError
 from sidelong.graphs.makers import makers
 from sidelong.learners import catalogue
 from sidelong.service.http import export
 from sidelong.service.http.endpoints import Endpoints, Reply
 from sidelong.service.http.messages import Arm, Body
+from sidelong.service.http.messages.decisions import ProductKey  # noqa: TC001  # pydantic reads the annotations
 from sidelong.service.http.problems import for_temporary_files, invalid
 from sidelong.service.store.tokens import Scope
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from sidelong.graphs.makers import GraphMaker
     from sidelong.service.http.endpoints import Call
     from sidelong.service.server import Server
@@ -44,6 +43,10 @@ class EvaluationRequest(Body):
         min_length=1,
         description="count the decisions alone whose context had these values",
         examples=[{"weekday": "Monday"}],
+    )
+    key: ProductKey | None = Field(
+        None,
+        description="count the decisions for this key alone; without it, an arm is the same for all keys",
     )
     limit: Annotated[int, Field(ge=0, le=1000)] = Field(20, description="how many arms to return, the cheapest first")
 
@@ -156,11 +159,18 @@ def _arguments(family: GraphMaker) -> list[dict[str, str | None]]:
 
 
 def _evaluate(server: Server, name: str, body: EvaluationRequest) -> dict[str, Any]:
-    if server.store.identity(name).spec.keyed:
-        raise invalid("Each key has its own best arm: evaluate the rows of one key of the log, elsewhere.", "path.name")
-    labels = server.store.view(name, lambda experiment, _: experiment.life.labels)
+    labels, is_known = server.store.view(
+        name,
+        lambda experiment, _: (
+            experiment.life.labels,
+            body.key is None or experiment.keys.row(str(body.key)) >= 0,
+        ),
+    )
+    if not is_known:
+        text = f"There is no key {body.key!r} in this experiment."
+        raise ServiceError(text, status=404, code="not_found", path="body.key", value=body.key)
     try:
-        log, first_event = _read(server, name, body.where)
+        log, first_event = _read(server, name, body)
         arms = evaluation.evaluate_arms(log, body.confidence)
         mixed = {"uniform": np.full(log.n_arms, 1 / log.n_arms)}
         if body.distribution is not None:
@@ -187,12 +197,13 @@ def _evaluate(server: Server, name: str, body: EvaluationRequest) -> dict[str, A
     }
 
 
-def _read(server: Server, name: str, where: Mapping[str, Any] | None) -> tuple[evaluation.DecisionLog, int]:
-    """Return the log, and the first event that is left of the journal."""
+def _read(server: Server, name: str, body: EvaluationRequest) -> tuple[evaluation.DecisionLog, int]:
+    """Return the log, in the order of decisions, and the first event that is left of the journal."""
     with for_temporary_files(), tempfile.TemporaryFile(prefix="sidelong-") as file:
-        about = export.write(server.store, name, file)
+        wanted = None if body.key is None else str(body.key)  # which numbers may be written as
+        about = export.write(server.store, name, file, only=lambda key: wanted in {None, str(key)}, numbered=True)
         file.seek(0)
-        return evaluation.read_log(file, most_losses=MOST_LOSSES, where=where), about["first_event"]
+        return evaluation.read_log(file, most_losses=MOST_LOSSES, where=body.where), about["first_event"]
 
 
 def _shares(given: dict[str, float], n_arms: int) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import re
 from typing import TYPE_CHECKING
 
@@ -49,8 +50,6 @@ async def create_experiment(call: Call) -> Reply:
     server = call.server
     body: CreateExperiment = call.body
     graph = await graph_of(body.graph, call)
-    if body.keyed and body.features is not None:
-        raise invalid("An experiment with keys has no features.", "body.features")
     log = None if body.log is None else body.log.model_dump(exclude_none=True)
     draft = await server.builds.run(creation.draft, server.store, body.name, body, graph, log)
     by = call.access and call.access.name
@@ -135,7 +134,7 @@ async def predict(call: Call) -> Reply:
     """Return what the learner of an experiment with features predicts each arm to cost, without a decision."""
     body: PredictionRequest = call.body
     context = context_of(body.context, call.server.settings.max_context)
-    look = functools.partial(views.predictions, context=context, limit=body.limit)
+    look = functools.partial(views.predictions, context=json.loads(context), limit=body.limit, key=body.key)
     return Reply(await call.server.view(call.of, look))
 
 

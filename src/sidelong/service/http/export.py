@@ -18,7 +18,7 @@ from sidelong.service.store import journal
 from sidelong.service.store.replay import check_chain
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterator
     from pathlib import Path
 
     from sidelong.service.store.database import Identity, Reading
@@ -61,10 +61,26 @@ async def _sent(file: BinaryIO) -> AsyncIterator[bytes]:
         file.close()
 
 
-def write(store: Store, of: str, file: Path | BinaryIO, last: int | None = None) -> dict[str, Any]:
-    """Write the log of an experiment to a file, up to a decision if `last` is given; return what the file says of it.
+def write(
+    store: Store,
+    of: str,
+    file: Path | BinaryIO,
+    last: int | None = None,
+    only: Callable[[Any], bool] = lambda _: True,
+    *,
+    numbered: bool = False,
+) -> dict[str, Any]:
+    """Write the log of an experiment to a file, and return what the file says of it.
 
     It begins where the journal was cut. It ends early if nobody waits for it any more.
+
+    Args:
+        store: where the experiment is.
+        of: its name.
+        file: where to write.
+        last: the number of the last decision, if not all are written.
+        only: tells by the key of a decision whether it is written.
+        numbered: whether rounds are the numbers of decisions, which ascend over all keys.
     """
     import pyarrow as pa  # noqa: PLC0415  # 50 MB that most servers never need
     import pyarrow.parquet as pq  # noqa: PLC0415
@@ -89,7 +105,8 @@ def write(store: Store, of: str, file: Path | BinaryIO, last: int | None = None)
             schema = schema.append(pa.field("subject", pa.string()))
         schema = schema.with_metadata({"sidelong.experiment": json.dumps(about)})
         with pq.ParquetWriter(file, schema, compression="zstd") as writer:
-            for rows in _pages(_rows(store, reading, identity, cut.round + 1, last)):
+            found = _rows(store, reading, identity, cut.round + 1, last, only, numbered=numbered)
+            for rows in _pages(found):
                 for row in rows:
                     row["label"] = labels and labels[row["action"]]
                 writer.write_table(pa.Table.from_pylist(rows, schema))
@@ -131,7 +148,16 @@ def _pages(rows: Iterator[Row]) -> Iterator[list[Row]]:
         yield page
 
 
-def _rows(store: Store, reading: Reading, identity: Identity, begin: int, last: int | None) -> Iterator[Row]:
+def _rows(
+    store: Store,
+    reading: Reading,
+    identity: Identity,
+    begin: int,
+    last: int | None,
+    only: Callable[[Any], bool],
+    *,
+    numbered: bool,
+) -> Iterator[Row]:
     """Yield a row for each decision from one to another, by number.
 
     What settled a decision has a `round` that is not above its number, nor far below it, so that it was read before its
@@ -142,7 +168,7 @@ def _rows(store: Store, reading: Reading, identity: Identity, begin: int, last: 
     for first in itertools.count(max(begin - journal.SPAN, 1), _ROUNDS):
         for event in reading.rounds(identity.id, first, first + _ROUNDS - 1):
             if event.kind in journal.DRAWN_BY:
-                draws.append((event, journal.read_draws(event).listed()))
+                draws.append((event, zip(journal.read_draws(event).listed(), journal.contexts(event), strict=True)))
                 continue
             settlement = journal.read_settled(event)
             for place, number in enumerate(settlement.numbers.tolist()):
@@ -157,7 +183,10 @@ def _rows(store: Store, reading: Reading, identity: Identity, begin: int, last: 
             if not draws or number == (last and last + 1):
                 return
             event, rows = draws[0]
-            yield _row(store, reading, identity, event, next(rows), later.pop(number, []))
+            (drawn, context), settled = next(rows), later.pop(number, [])
+            if only(drawn[1]):
+                row = _row(store, reading, identity, event, drawn, settled) | {"context": context}
+                yield row | {"round": number} if numbered else row
 
 
 class _Later(NamedTuple):
@@ -185,7 +214,6 @@ def _row(
         "reward": None,
         "pscore": None if math.isnan(p) else p,
         "position": 0,
-        "context": made.context,
         "decision": f"{identity.key}-{number}",
         "round": round_,
         "status": "outstanding" if last is None else last.event.kind.name.lower(),

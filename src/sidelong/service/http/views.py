@@ -9,6 +9,7 @@ import numpy as np
 
 from sidelong.agent import ContextualAgent, state_file
 from sidelong.agent.agent import REMEMBERED
+from sidelong.agent.member import Member
 from sidelong.errors import FeatureError, ServiceError
 from sidelong.graphs.presence import present
 from sidelong.service.http import estimates
@@ -33,6 +34,7 @@ from sidelong.service.http.messages.experiments import (
     RefusedExperiment,
     StateQuery,
 )
+from sidelong.service.http.problems import invalid
 from sidelong.service.store import agents, journal, snapshots
 from sidelong.service.store.clock import expires_at, timestamp
 from sidelong.service.store.history import History
@@ -45,20 +47,23 @@ if TYPE_CHECKING:
     from sidelong.service.store.database import Listed, Reading
     from sidelong.service.store.experiment import LiveExperiment
     from sidelong.service.store.graphs import GraphCache
+    from sidelong.service.store.journal import Event, Key
     from sidelong.service.store.store import Store
 
 _MOST_EDGES = 5000
 _USUAL = StateQuery()
 
 
-def _agent(experiment: LiveExperiment, reading: Reading, key: str | None = None) -> Decider | None:
+def _agent(
+    experiment: LiveExperiment, reading: Reading, key: str | None = None, path: str = "query.key"
+) -> Decider | None:
     """Return what decides, for a key if one is named; None where there are many, and none is named."""
     if experiment.keys.named and key is None:
         return None
     row = experiment.keys.row(key)
     if row < 0:
         text = f"There is no key {key!r}." if experiment.keys.named else "This experiment has no keys."
-        raise ServiceError(text, status=404, code="not_found", path="query.key", value=key)
+        raise ServiceError(text, status=404, code="not_found", path=path, value=key)
     return experiment.agent_of(reading, row)
 
 
@@ -123,9 +128,8 @@ def state(experiment: LiveExperiment, reading: Reading, query: StateQuery = _USU
     spec, ratio = identity.spec, estimates.sample_ratio(counters)
     known = None if agent is None else agent.estimates()
     world, lift = None if agent is None else estimates.world(experiment, agent), estimates.lift(experiment)
-    regret = None
-    if agent is not None and not experiment.keys.named:
-        regret = estimates.regret(counters, agent if spec.certificate else None)
+    certified = spec.certificate and not experiment.keys.named  # one of a key does not bound what all have lost
+    regret = estimates.regret(counters, agent if certified else None)
     return ExperimentState(
         name=identity.name,
         learner=spec.learner,
@@ -216,12 +220,17 @@ def _arms(experiment: LiveExperiment, known: Estimates | None, query: StateQuery
     return Arms(total=p.size, offset=query.offset, limit=query.limit, sort=query.sort, items=items)
 
 
-def predictions(experiment: LiveExperiment, reading: Reading, context: str, limit: int) -> Predictions:
-    """Return what each arm is predicted to cost for a context, the cheapest first."""
-    agent, spec = _agent(experiment, reading), experiment.identity.spec
-    if not isinstance(agent, ContextualAgent):
+def predictions(
+    experiment: LiveExperiment, reading: Reading, context: dict[str, Any], limit: int, key: Key | None
+) -> Predictions:
+    """Return what each arm is predicted to cost for a context, the cheapest first; where there are keys, for one."""
+    spec = experiment.identity.spec
+    if spec.features is None:
         text = f"{spec.learner} sees nothing of a context, and predicts nothing from it."
         raise ServiceError(text, status=409, code="no_features", path="path.name", value=experiment.identity.name)
+    agent = _agent(experiment, reading, None if key is None else str(key), "body.key")
+    if not isinstance(agent, ContextualAgent | Member):
+        raise invalid("Each key has its own predictions: send the key.", "body.key")
     try:
         losses = agent.predict(agents.seen(spec, context))
     except FeatureError as error:
@@ -301,7 +310,7 @@ def _decision(experiment: LiveExperiment, number: int, reading: Reading, graphs:
         losses=losses,
         drawn_by=by,
         status=cast("Any", "outstanding" if told is None else told[0].kind.name.lower()),
-        context=None if made.context is None else json.loads(made.context),
+        context=_context(made, number - made.round),
         decided_at=timestamp(made.at),
         expires_at=expires_at(made.at, experiment.life.expire_after),
         settled_at=None if settled is None else timestamp(settled[0].at),
@@ -309,6 +318,11 @@ def _decision(experiment: LiveExperiment, number: int, reading: Reading, graphs:
         advice=journal.advice_of(made, number - made.round),
         reports=None if settled is not None or identity.spec.sticky is None else experiment.sticky.count(number),
     )
+
+
+def _context(made: Event, place: int) -> dict[str, Any] | None:
+    given = None if made.context is None else json.loads(made.context)
+    return given[place] if isinstance(given, list) else given
 
 
 def graph_summary(id_: str, graph: FeedbackGraph) -> GraphSummary:

@@ -66,26 +66,30 @@ def new_block(spec: Spec, graph: FeedbackGraph) -> Block:
         if "prior" in options and module.tilt is not None:
             raise LearnerError("What is believed of arms is no option. Name it beside the options, as prior.")
         given |= {"prior": _prior(spec), "incumbent": spec.incumbent, "allowance": _allowance(spec)}
-        if spec.keyed:
-            # The alarm of a key takes a third of what it takes without.
-            return FamilyBlock(Family(learner, graph, health=spec.certificate, threads=1, **given, **options))
-        return AgentBlock(Agent(learner, graph, **given, **options), spec)
-    if spec.incumbent is not None:
+    elif spec.incumbent is not None:
         raise LearnerError(f"{learner} has no rule for an incumbent. Leave features or incumbent out.")
-    for name in options:
-        if name not in _OPTIONS:
-            raise LearnerError(
-                f"{learner} has no option {name!r}.{nearest(name, _OPTIONS)} Its options are: {', '.join(_OPTIONS)}."
-            )
-    return AgentBlock(ContextualAgent(learner, graph, **given, **options), spec)
+    else:
+        for name in options:
+            if name not in _OPTIONS:
+                raise LearnerError(
+                    f"{learner} has no option {name!r}.{nearest(name, _OPTIONS)} Its options are: "
+                    f"{', '.join(_OPTIONS)}."
+                )
+    if spec.keyed:
+        # The alarm of a key takes a third of what it takes without.
+        family = Family(learner, graph, health=spec.certificate, threads=1, **given, **options)
+        return FamilyBlock(family, model_bytes(spec, graph))
+    kind = Agent if spec.features is None else ContextualAgent
+    return AgentBlock(kind(learner, graph, **given, **options))
 
 
 def read_block(spec: Spec, header: dict[str, Any], arrays: dict[str, Any], place: str) -> Block:
     """Go on from the contents of a block."""
     if spec.keyed:
-        return FamilyBlock(Family.from_contents(header, arrays, place))
+        family = Family.from_contents(header, arrays, place)
+        return FamilyBlock(family, model_bytes(spec, family.graph))
     kind = Agent if spec.features is None else ContextualAgent
-    return AgentBlock(kind.from_contents(header, arrays, place), spec)
+    return AgentBlock(kind.from_contents(header, arrays, place))
 
 
 def _prior(spec: RequestedSpec) -> dict[int | str, tuple[float, float]] | None:
@@ -114,19 +118,33 @@ def losses_of(spec: RequestedSpec, told: list[float]) -> list[float]:
 
 
 def model_bytes(spec: RequestedSpec, graph: FeedbackGraph) -> int:
-    """Return how many bytes the regressions of an experiment will take: a matrix for each arm."""
-    return 8 * graph.n_arms * (int(spec.options.get("hashed", _HASHED)) + 1) ** 2 if spec.features is not None else 0
+    """Return how many bytes the regressions of an experiment, or of each key, will take: a matrix for each arm."""
+    return 8 * graph.n_arms * n_features(spec) ** 2
 
 
-def seen(spec: Spec, context: str | None) -> dict[str, Any]:
+def n_features(spec: RequestedSpec) -> int:
+    """Return how many numbers a learner sees of a context."""
+    return 0 if spec.features is None else int(spec.options.get("hashed", _HASHED)) + 1
+
+
+def seen(spec: Spec, context: Any) -> dict[str, Any]:
     """Return what a learner sees of a context: the features that are there. Not one may be too few."""
-    names = spec.features or []
-    given = {} if context is None else json.loads(context)
+    names, given = spec.features or [], context or {}
     found = {name: given[name] for name in names if name in given}
     if not found:
         some = ", ".join(names[:5]) + ", ..." * (len(names) > 5)
         raise FeatureError(f"This experiment decides by features: send a context with at least one of {some}.")
     return found
+
+
+def seen_by_each(spec: Spec, context: str | None, n: int) -> list[dict[str, Any]] | None:
+    """Return what is seen of the context of each of n decisions, which is one for all or a list; None if nothing is."""
+    if spec.features is None:
+        return None
+    given = None if context is None else json.loads(context)
+    if not isinstance(given, list):
+        return [seen(spec, given)] * n
+    return [seen(spec, each) for each in given]
 
 
 class AdvisedRows(NamedTuple):
@@ -138,6 +156,17 @@ class AdvisedRows(NamedTuple):
     def at(self, places: Any) -> AdvisedRows:
         """Return what it is for some of the rows."""
         return AdvisedRows(self.names, {name: rows[places] for name, rows in self.rows.items()})
+
+
+class FeatureRows(NamedTuple):
+    """What is seen of the contexts of some rows, in numbers: see `sidelong.agent.features`."""
+
+    kind: str
+    tables: Any
+
+    def at(self, places: Any) -> FeatureRows:
+        """Return what it is for some of the rows."""
+        return FeatureRows(self.kind, self.tables[places])
 
 
 class Block(Protocol):
@@ -168,10 +197,13 @@ class Block(Protocol):
     def agent_of(self, row: int) -> Decider:
         """Return one key, to be looked at like an agent."""
 
+    def read(self, x: list[Any], keys: list[Key] | None) -> Any:
+        """Return what is seen of the contexts of some keys, which it need not have, as `ask` takes it; or refuse."""
+
     def ask(
-        self, rows: Integers, graph: FeedbackGraph | None, context: str | None, advised: AdvisedRows | None
+        self, rows: Integers, graph: FeedbackGraph | None, x: Any, advised: AdvisedRows | None
     ) -> tuple[list[int], list[int], list[float]]:
-        """Draw an arm for each row; return rounds, arms and probabilities."""
+        """Draw an arm for each row; return rounds, arms and probabilities. Nothing is seen if `x` is None."""
 
     def tell(
         self,
@@ -214,11 +246,12 @@ class Block(Protocol):
 
 
 class FamilyBlock:
-    """Named keys: a family."""
+    """Named keys: a family, and how many bytes the regressions of a key will take."""
 
-    def __init__(self, family: Family) -> None:
+    def __init__(self, family: Family, model_bytes: int) -> None:
         family.threads = 1  # a block is too small for several
         self.family = family
+        self._model_bytes = model_bytes
         self.contents = family.contents
         self.add = family.add
         self.arm_changes = 0
@@ -242,7 +275,7 @@ class FamilyBlock:
         """The arrays of a key, which have room for half as many again, and its index."""
         arrays = self.contents()[1].items()
         kept = [array for name, array in arrays if name.startswith(("state.", "rows.", "observers."))]
-        each = sum(array.itemsize * math.prod(array.shape[1:]) for array in kept)
+        each = sum(array.itemsize * math.prod(array.shape[1:]) for array in kept) + self._model_bytes
         return each + each // 2 + _INDEX_BYTES
 
     def __len__(self) -> int:
@@ -252,17 +285,17 @@ class FamilyBlock:
         """Return one key."""
         return self.family[self.family.keys[row]]
 
+    def read(self, x: list[Any], keys: list[Key] | None) -> FeatureRows:
+        """Return the features of some keys as numbers."""
+        return FeatureRows(*self.family.rows.read_features(x, keys or []))
+
     def ask(
-        self,
-        rows: Integers,
-        graph: FeedbackGraph | None,
-        context: str | None,  # noqa: ARG002  # nothing is seen of it
-        advised: AdvisedRows | None,
+        self, rows: Integers, graph: FeedbackGraph | None, x: FeatureRows | None, advised: AdvisedRows | None
     ) -> tuple[list[int], list[int], list[float]]:
         """Draw an arm for each row."""
         if advised is not None:
             self.family.rows.add_advisers(advised.names)
-        rounds, arms, probabilities, *_ = self.family.rows.ask(rows, graph, advised and advised.rows)
+        rounds, arms, probabilities, *_ = self.family.rows.ask(rows, graph, advised and advised.rows, x or ("", None))
         return rounds.tolist(), arms.tolist(), probabilities.tolist()
 
     def tell(
@@ -326,12 +359,11 @@ class AgentBlock:
 
     key_bytes = 0
 
-    def __init__(self, agent: Agent | ContextualAgent, spec: Spec) -> None:
+    def __init__(self, agent: Agent | ContextualAgent) -> None:
         agent.remembers = 0  # the journal does
         self.agent = agent
         self.contents = agent.contents
         self.arm_changes = 0
-        self._spec = spec
         self._made: dict[int, Decision] = {each.round: each for each in agent.pending}
         unseen = np.empty(agent.graph.n_arms)
         self._observe: Callable[..., None]
@@ -365,13 +397,17 @@ class AgentBlock:
         """Return the agent."""
         return self.agent
 
+    def read(self, x: list[Any], keys: list[Key] | None) -> list[Any]:  # noqa: ARG002  # there are none
+        """Return what the agent itself reads."""
+        return x
+
     def ask(
-        self, rows: Integers, graph: FeedbackGraph | None, context: str | None, advised: AdvisedRows | None
+        self, rows: Integers, graph: FeedbackGraph | None, x: list[Any] | None, advised: AdvisedRows | None
     ) -> tuple[list[int], list[int], list[float]]:
         """Draw an arm for each row, which are all the same."""
         rounds, arms, probabilities = [], [], []
         for place in range(len(rows)):
-            made = self._draw(graph, context, None if advised is None else advised.at(place))
+            made = self._draw(graph, None if x is None else x[place], None if advised is None else advised.at(place))
             round_ = made.round
             self._made[round_] = made
             rounds.append(round_)
@@ -379,10 +415,10 @@ class AgentBlock:
             probabilities.append(made.probability)
         return rounds, arms, probabilities
 
-    def _draw(self, graph: FeedbackGraph | None, context: str | None, advised: AdvisedRows | None) -> Decision:
-        """Ask the agent, which sees the context if the experiment says so."""
+    def _draw(self, graph: FeedbackGraph | None, x: Any, advised: AdvisedRows | None) -> Decision:
+        """Ask the agent, which sees features if the experiment says so."""
         if isinstance(self.agent, ContextualAgent):
-            return self.agent.ask(seen(self._spec, context), graph)
+            return self.agent.ask(x, graph)
         if advised is None:
             return self.agent.ask(graph)
         spoken = {name: row if row.any() else None for name, row in advised.rows.items()}

@@ -163,11 +163,12 @@ class LiveExperiment:
 
     @property
     def decision_bytes(self) -> int:
-        """What a pending decision takes in memory at most, without its graph: its row, probabilities and baselines.
+        """What a pending decision takes in memory at most, without its graph: its row, probabilities, features, ...
 
         Tables have room for half as many again.
         """
-        return (20 if self.identity.spec.sticky is None else 28) * self.n_arms + ROW_BYTES
+        spec = self.identity.spec
+        return (20 if spec.sticky is None else 28) * self.n_arms + 12 * agents.n_features(spec) + ROW_BYTES
 
     @property
     def pending_bytes(self) -> int:
@@ -428,6 +429,8 @@ class LiveExperiment:
         n = len(rows)
         shown = self.graph if asked is None else asked
         p = lifecycle.to_play(self.life, shown)
+        seen = agents.seen_by_each(self.identity.spec, context, n) if p is None else None
+        x = None if seen is None else self.blocks.read(seen, keys)
         self.add_keys(self.keys.new_among(keys, rows))
         if p is not None:
             kind = Kind.PLAYED if self.life.play is not None else Kind.FALLBACK
@@ -436,9 +439,9 @@ class LiveExperiment:
             return DrawnDecisions(kind, [0] * n, arms, [float(p[arm]) for arm in arms], chances), np.nan
         holdout = self.holdout
         if holdout is None or self.life.state != "running" or not lifecycle.playable(shown)[holdout.arm]:
-            return DrawnDecisions(Kind.DECIDED, *self.blocks.ask(rows, asked, context, advised), [None] * n), np.nan
+            return DrawnDecisions(Kind.DECIDED, *self.blocks.ask(rows, asked, x, advised), [None] * n), np.nan
         b = self.counters.toss(holdout.share)
-        return self._toss(rows, first, shown, asked, context, holdout), b
+        return self._toss(rows, first, shown, asked, holdout), b
 
     def add_keys(self, new: list[Key]) -> None:
         """Add keys before they are asked for, whether or not the learner is asked for them in this round."""
@@ -453,7 +456,6 @@ class LiveExperiment:
         first: int,
         shown: FeedbackGraph,
         asked: FeedbackGraph | None,
-        context: str | None,
         holdout: Holdout,
     ) -> DrawnDecisions:
         """Let a coin decide for each decision whether the holdout's arm is played."""
@@ -469,7 +471,7 @@ class LiveExperiment:
                         probabilities[place] = float(mixed[holdout.arm])
                         (chances[place],) = self._chances(mixed, shown, [holdout.arm])
             if own.size:
-                drawn = self.blocks.ask(rows[own], asked, context)
+                drawn = self.blocks.ask(rows[own], asked)  # there are no features beside a holdout
                 for place, round_, arm, p in zip(own.tolist(), *drawn, strict=True):
                     rounds[place], arms[place] = round_, arm
                     probabilities[place] = float(holdout.mixed(p, arm == holdout.arm))

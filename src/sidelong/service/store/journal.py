@@ -23,6 +23,7 @@ more than `SPAN` numbers, so that what settled a decision is found without readi
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import math
 import struct
@@ -32,7 +33,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     import numpy.typing as npt
 
@@ -394,6 +395,13 @@ def advice_of(event: Event, place: int) -> Any:
     by_name = given if isinstance(given, dict) else {"": given}
     found = {name: None if each is None else each[place] for name, each in by_name.items()}
     return found if isinstance(given, dict) else found[""]
+
+
+def contexts(event: Event) -> Iterable[str | None]:
+    """Return the context of each decision of an event as JSON: the event has one for all, or a list."""
+    if event.context is None or not event.context.startswith("["):
+        return itertools.repeat(event.context, event.last - event.round + 1)
+    return [json.dumps(each, separators=(",", ":")) for each in json.loads(event.context)]
 
 
 def subject_of(event: Event) -> str | None:

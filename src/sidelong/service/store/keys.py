@@ -320,18 +320,22 @@ class KeyBlocks:
         """The names of those who have advised some of the keys in memory; of others, the first ones have."""
         return max((block.advisers for block in self._loaded.values()), key=len)
 
+    def read(self, x: list[Any], keys: list[Key] | None) -> Any:
+        """Return what is seen of the contexts of keys as `ask` takes it, or refuse; all blocks read alike."""
+        return next(iter(self._loaded.values())).read(x, keys)
+
     def ask(
-        self, rows: Integers, graph: FeedbackGraph | None, context: str | None, advised: AdvisedRows | None = None
+        self, rows: Integers, graph: FeedbackGraph | None, x: Any = None, advised: AdvisedRows | None = None
     ) -> tuple[list[int], list[int], list[float]]:
         """Draw an arm for each key; return rounds, arms and probabilities."""
         parts = self.changing(rows)
         if len(parts) == 1:
-            return parts[0][0].ask(parts[0][2], graph, context, advised)
+            return parts[0][0].ask(parts[0][2], graph, x, advised)
         n = len(rows)
         rounds, arms, probabilities = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
         for block, places, local in parts:
             rounds[places], arms[places], probabilities[places] = block.ask(
-                local, graph, context, advised and advised.at(places)
+                local, graph, x and x.at(places), advised and advised.at(places)
             )
         return rounds.tolist(), arms.tolist(), probabilities.tolist()
 

@@ -44,6 +44,12 @@ Available = list[
 ]
 
 
+Context = Annotated[
+    Annotated[dict[str, Any], Tag("[for all]")] | Annotated[list[dict[str, Any]], Tag("[for each]")],
+    Discriminator(lambda value: "[for each]" if isinstance(value, list) else "[for all]"),
+]
+
+
 class DecideRequest(Body):
     """The body may be empty."""
 
@@ -53,8 +59,10 @@ class DecideRequest(Body):
         description="the arms that can be played in this round, by number or label, or a flag for each arm; the others "
         "are neither played nor revealed",
     )
-    context: dict[str, Any] | None = Field(
-        None, description="kept in the log; the learner sees the features in it that the experiment names"
+    context: Context | None = Field(
+        None,
+        description="kept in the log; the learner sees the features in it that the experiment names. With keys, one "
+        "for all of them, or a list of one for each",
     )
     advice: Any = Field(
         None,

@@ -418,7 +418,7 @@ class ExperimentState(BaseModel):
     sample_ratio: SampleRatio | None
     amounts: Amounts | None  #: null without a scale
     lift: LiftState | None  #: null if there is no holdout
-    regret: RegretState | None  #: null for an experiment with keys
+    regret: RegretState  #: with keys, against the best arm that is the same for all of them
     certificate: CertificateState | None  #: null if none is kept; of a key, if one was named
     advisers: list[AdviserState] | None  #: of a key, if one was named; null for all keys together
     incumbent: str | None
@@ -432,6 +432,7 @@ class PredictionRequest(Body):
     """What is known before a decision."""
 
     context: dict[str, Any]
+    key: ProductKey | None = Field(None, description="which key it is for, if the experiment has keys")
     limit: Annotated[int, Field(ge=1, le=1000)] = Field(50, description="how many arms to return, the cheapest first")
 
 
