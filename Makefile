@@ -108,7 +108,7 @@ docs-fresh: dist ## do every page in order, in an environment that has only the 
 	rm -rf build/fresh && $(PYTHON) -m venv build/fresh
 	build/fresh/bin/python -m pip install --quiet --disable-pip-version-check \
 		"$$(ls dist/sidelong-*.whl)[cli,study,plot,service,dask,networkx,gymnasium,river]"
-	env --unset=PYTHONPATH SIDELONG_CACHE_DIR=$(CURDIR)/build/fresh/cache build/fresh/bin/python docs/walk.py
+	env --unset=PYTHONPATH SIDELONG_CACHE_DIR=$(CURDIR)/build/fresh/cache build/fresh/bin/python docs/run_pages.py
 
 pictures: $(VENV)/stamp ## draw the pictures of the documentation anew
 	$(BIN)/python docs/pictures/draw.py

@@ -17,10 +17,10 @@ ROOT = Path(__file__).parent.parent
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 
 sys.path.insert(0, str(ROOT / "docs"))
-import walk  # noqa: E402
+import run_pages  # noqa: E402
 
 CODE = {"python", "pycon", "console"}
-RUN = [page for page in walk.pages() if any(block.kind in CODE for block in walk.blocks(page))]
+RUN = [page for page in run_pages.pages() if any(block.kind in CODE for block in run_pages.blocks(page))]
 
 
 def python_blocks(path):
@@ -69,22 +69,22 @@ def test_a_person_can_do_what_the_page_says(page, tmp_path, monkeypatch):
     """Each page begins anew, in an empty folder; `make docs-fresh` does them all in one, with only the wheel."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    if any("$ curl " in block.text for block in walk.blocks(page)):
+    if any("$ curl " in block.text for block in run_pages.blocks(page)):
         installed.curl()
-    walk.do(page)
+    run_pages.do(page)
 
 
 def test_every_page_is_in_the_contents_and_no_block_of_code_has_a_kind_that_nobody_runs():
-    pages = walk.pages()
+    pages = run_pages.pages()
     assert set(pages) >= set((ROOT / "docs").glob("*.md"))
     assert len(pages) == len(set(pages))
     shown = CODE | {"toml", "bash", "yaml", "sql", "json", "text", "nginx"}  # the last is run by service/test_proxy.py
     for page in pages:
-        kinds = {block.kind for block in walk.blocks(page)}
+        kinds = {block.kind for block in run_pages.blocks(page)}
         assert kinds <= shown, page
 
 
-@pytest.mark.parametrize("page", walk.pages(), ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", run_pages.pages(), ids=lambda page: page.stem)
 def test_a_command_of_ours_stands_in_a_block_that_is_run_or_is_named_for_why_it_is_not(page):
     fence = None
     for line in page.read_text().splitlines():
@@ -99,10 +99,10 @@ def test_what_a_page_shows_is_what_it_gets(tmp_path, monkeypatch):
     page.write_text("```python x.py\na = 1\n```\n```pycon\n>>> import x\n>>> x.a\n2\n```\n")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(AssertionError, match=r"Expected:\n +2\nGot:\n +1"):
-        walk.do(page)
+        run_pages.do(page)
     page.write_text("```console\n$ sidelong --version   # prints it\n$ sidelong dmeo\n```\n")
     with pytest.raises(AssertionError, match="line 1: sidelong dmeo: exit 2"):
-        walk.do(page)
+        run_pages.do(page)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)

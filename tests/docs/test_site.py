@@ -107,9 +107,9 @@ def test_every_page_is_in_the_navigation(site):
     page = Links()
     page.feed((site / "index.html").read_text("utf-8"))
     sys.path.insert(0, str(DOCS))
-    import walk  # noqa: PLC0415
+    import run_pages  # noqa: PLC0415
 
-    for source in walk.pages()[1:]:
+    for source in run_pages.pages()[1:]:
         assert f"{source.relative_to(DOCS).with_suffix('')}.html" in page.links
 
 
@@ -119,11 +119,11 @@ def test_every_public_function_and_class_is_in_the_reference(site):
         page = Links()
         page.feed(path.read_text("utf-8"))
         listed |= {str(anchor).rpartition(".")[2] for anchor in page.anchors}
-    for room in (sl, sl.graphs, sl.losses, sl.outcomes, sl.theory, sl.evaluation, errors, client):
-        offered = getattr(room, "__all__", [name for name in vars(room) if not name.startswith("_")])
-        public = {name for name in offered if callable(getattr(room, name))}
+    for module in (sl, sl.graphs, sl.losses, sl.outcomes, sl.theory, sl.evaluation, errors, client):
+        offered = getattr(module, "__all__", [name for name in vars(module) if not name.startswith("_")])
+        public = {name for name in offered if callable(getattr(module, name))}
         assert public
-        assert public <= listed, (room.__name__, public - listed)
+        assert public <= listed, (module.__name__, public - listed)
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])

@@ -1,4 +1,4 @@
-"""Do what the pages say, in order, as a person would who has only the wheel: `python docs/walk.py [PAGE ...]`.
+"""Do what the pages say, in order, as a person would who has only the wheel: `python docs/run_pages.py [PAGE ...]`.
 
 A block of ``python`` is run, one of ``pycon`` is run and must print what it shows; all blocks of a page are one
 session. The lines of a ``console`` block that begin with $ are run by the shell, and must succeed; one that ends with &
