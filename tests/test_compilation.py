@@ -57,7 +57,7 @@ import numpy as np
 import sidelong as sl
 
 for module in pkgutil.walk_packages(sl.__path__, "sidelong."):
-    if not module.name.endswith(("__main__", "migrations.env")):
+    if not module.name.endswith("__main__"):
         importlib.import_module(module.name)
 
 K = 4

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import psycopg
 import pytest
-from sqlalchemy import Engine, event
+from sqlalchemy import Engine, event, text
 
 import sidelong as sl
 from service.doubles import flipped
@@ -328,22 +328,29 @@ def run(address, statement):
 @pytest.mark.postgresql
 def test_a_newer_database_and_one_of_something_else_are_refused(database):
     open_database(database).close()
-    run(database, "UPDATE alembic_version SET version_num = '9999'")  # where Alembic keeps the version of the tables
+    run(database, "UPDATE schema_version SET version = 9999")
     with pytest.raises(ServiceError, match="Install the version of sidelong that wrote it"):
         open_database(database)
-    run(database, "DROP TABLE alembic_version")
+    run(database, "DROP TABLE schema_version")
     with pytest.raises(ServiceError, match="tables of something else"):
         open_database(database)
 
 
-def test_a_database_of_another_program_that_uses_alembic_is_refused(tmp_path):
-    with sqlite3.connect(tmp_path / "other.db") as connection:
-        connection.execute("CREATE TABLE alembic_version (version_num TEXT)")
-        connection.execute("INSERT INTO alembic_version VALUES ('v3.2.0.a')")
-        connection.execute("CREATE TABLE studies (id INTEGER)")
-    connection.close()
-    with pytest.raises(ServiceError, match="tables of something else"):
-        open_database(f"{tmp_path}/other.db")
+@pytest.mark.postgresql
+def test_an_older_database_is_migrated_once_and_refused_by_the_older_program(database, monkeypatch):
+    with opened(database) as bench:
+        bench.create()
+        bench.tell(bench.decide())
+        before = bench.digest()
+    steps = [lambda connection: connection.execute(text("ALTER TABLE tokens ADD COLUMN colour TEXT"))]
+    with monkeypatch.context() as newer:
+        newer.setattr("sidelong.service.store.sql.migrate.STEPS", steps)
+        for _ in range(2):
+            with opened(database) as bench:
+                assert bench.digest() == before
+        run(database, "UPDATE tokens SET colour = 'red'")
+    with pytest.raises(ServiceError, match="has version 2 of the schema, and this program knows up to 1"):
+        open_database(database)
 
 
 @pytest.mark.postgresql

@@ -15,7 +15,6 @@ _NEEDED = (
     "uvicorn",
     "httptools",
     "sqlalchemy",
-    "alembic",
     "psycopg",
     "prometheus_client",
     "pydantic_settings",

@@ -6,56 +6,60 @@ at the same time waits, and then finds nothing to do. A database of a newer vers
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sqlalchemy import inspect, text
+from sqlalchemy import inspect, select
 
 from sidelong._install import NEWER
 from sidelong.errors import ServiceError
+from sidelong.service.store.sql.schema import metadata, schema
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sqlalchemy import Connection
 
     from sidelong.service.store.sql.database import SqlDatabase
 
-_FOLDER = Path(__file__).parent / "migrations"
-_OURS = {"alembic_version", "blobs", "events"}  # other programs use Alembic too
-LATEST = max(file.name[:4] for file in (_FOLDER / "versions").glob("[0-9]*.py"))
+_OURS = {"schema_version", "blobs", "events"}
+#: What makes of the tables of each version those of the next one, from version 1 on. A new database has the last.
+STEPS: list[Callable[[Connection], None]] = []
 
 
 def migrate(database: SqlDatabase) -> bool:
     """Bring the database up to date; tell whether there was anything to do."""
+    latest = len(STEPS) + 1
     with database.reading() as reading:
-        if _version(reading.connection) == LATEST:  # without loading Alembic, which takes a quarter of a second
+        if _version(reading.connection, latest) == latest:
             return False
     with database.migrating() as connection:
-        if _version(connection) == LATEST:
+        version = _version(connection, latest)
+        if version == latest:
             return False
-        from alembic import command  # noqa: PLC0415
-        from alembic.config import Config  # noqa: PLC0415
-
-        config = Config(attributes={"connection": connection})
-        config.set_main_option("script_location", str(_FOLDER).replace("%", "%%"))
-        config.set_main_option("path_separator", "os")
-        command.upgrade(config, "head")
+        if version:
+            for step in STEPS[version - 1 :]:
+                step(connection)
+            connection.execute(schema.update().values(version=latest))
+        else:
+            metadata.create_all(connection)
+            connection.execute(schema.insert().values(version=latest))
     return True
 
 
-def _version(connection: Connection) -> str:
-    """Return the version of the schema, "" if there is none yet."""
+def _version(connection: Connection, latest: int) -> int:
+    """Return the version of the schema, 0 if there is none yet."""
     tables = set(inspect(connection).get_table_names())
     if not tables:
-        return ""
+        return 0
     if not tables >= _OURS:
         raise ServiceError(
             f"The database holds tables of something else ({', '.join(sorted(tables)[:3])}...). "
             f"Give the service a database of its own."
         )
-    version = str(connection.execute(text("SELECT version_num FROM alembic_version")).scalar() or "")
-    if version > LATEST:
+    version: int = connection.execute(select(schema.c.version)).scalar_one()
+    if version > latest:
         raise ServiceError(
-            f"The database has version {version} of the schema, and this program knows up to {LATEST}: it is "
-            f"newer. {NEWER}"
+            f"The database has version {version} of the schema, and this program knows up to {latest}: it is newer. "
+            f"{NEWER}"
         )
     return version

@@ -1,4 +1,4 @@
-"""The tables. What changes here needs a migration beside the others, in ``migrations/versions``.
+"""The tables. From the first release on, what changes here needs a step in `sidelong.service.store.sql.migrate`.
 
 ``events`` is the journal: it is only ever appended to, and cut behind a snapshot if the operator says so. The state of
 an experiment is what replaying it gives.
@@ -26,6 +26,8 @@ from sqlalchemy import (
 )
 
 metadata = MetaData()
+
+schema = Table("schema_version", metadata, Column("version", Integer, nullable=False))  # of these tables: one row
 
 experiments = Table(
     "experiments",
