@@ -10,14 +10,15 @@ import asyncio
 import os
 import sys
 import threading
-from collections import deque
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from sidelong.errors import ServiceError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+K = TypeVar("K")
 T = TypeVar("T")
 _mine = threading.local()
 _NICENESS = 5
@@ -45,6 +46,56 @@ def _step_back() -> None:
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
 
 
+class WorkQueue(Generic[K]):
+    """Threads that do pieces of work in the order in which they came.
+
+    They end with the process, whatever they do.
+
+    Args:
+        name: of the threads.
+        do: does a piece, and raises nothing.
+        threads: how many there are.
+    """
+
+    def __init__(self, name: str, do: Callable[[K], None], threads: int = 1) -> None:
+        self._do = do
+        self._guard = threading.Condition()
+        self._pieces: OrderedDict[K, None] = OrderedDict()
+        self._stopping = False
+        names = (f"{name}-{number}" for number in range(threads))
+        self._threads = [threading.Thread(target=self._run, name=each, daemon=True) for each in names]
+        for thread in self._threads:
+            thread.start()
+
+    def __len__(self) -> int:
+        return len(self._pieces)
+
+    def add(self, piece: K) -> bool:
+        """Let a piece be done, which may wait already; tell whether it will be: not after `close`."""
+        with self._guard:
+            if not self._stopping:
+                self._pieces[piece] = None
+                self._guard.notify()
+            return not self._stopping
+
+    def close(self, *, wait: bool = True) -> None:
+        """Begin nothing more, and wait for what was begun."""
+        with self._guard:
+            self._stopping = True
+            self._guard.notify_all()
+        for thread in self._threads if wait else ():
+            thread.join()
+
+    def _run(self) -> None:
+        while True:
+            with self._guard:
+                self._guard.wait_for(lambda: self._pieces or self._stopping)
+                if self._stopping:
+                    return
+                piece, _ = self._pieces.popitem(last=False)
+            self._do(piece)
+
+
 class Pool:
     """Threads for one kind of work.
 
@@ -59,15 +110,7 @@ class Pool:
         self.name = name
         self._waiting = waiting
         self._seconds = seconds
-        self._guard = threading.Condition()
-        self._work: deque[tuple[threading.Event, Callable[[], None]]] = deque()
-        self._stopping = False
-        # They end with the process, whatever they do: nobody would wait for what they bring.
-        self._threads = [
-            threading.Thread(target=self._run, name=f"{name}-{number}", daemon=True) for number in range(threads)
-        ]
-        for thread in self._threads:
-            thread.start()
+        self._work: WorkQueue[tuple[threading.Event, Callable[[], None]]] = WorkQueue(name, _begin, threads)
 
     async def run(self, function: Callable[..., T], *arguments: Any) -> T:
         """Return what a function returns, in a thread of this pool."""
@@ -86,11 +129,9 @@ class Pool:
             if not left.is_set():
                 loop.call_soon_threadsafe(resolve, result, error)
 
-        with self._guard:
-            if len(self._work) >= self._waiting:
-                raise self._busy(f"Too many {self.name} are waiting.")
-            self._work.append((left, work))
-            self._guard.notify()
+        if len(self._work) >= self._waiting:
+            raise self._busy(f"Too many {self.name} are waiting.")
+        self._work.add((left, work))
         try:
             async with asyncio.timeout(self._seconds):
                 return await done
@@ -100,25 +141,19 @@ class Pool:
             left.set()
 
     def close(self) -> None:
-        """Begin nothing more."""
-        with self._guard:
-            self._stopping = True
-            self._work.clear()
-            self._guard.notify_all()
-
-    def _run(self) -> None:
-        _step_back()
-        while True:
-            with self._guard:
-                while not self._work and not self._stopping:
-                    self._guard.wait()
-                if self._stopping:
-                    return
-                left, work = self._work.popleft()
-            if not left.is_set():
-                _mine.left = left
-                work()
+        """Begin nothing more. Nobody would wait for what was begun."""
+        self._work.close(wait=False)
 
     @staticmethod
     def _busy(text: str) -> ServiceError:
         return ServiceError(f"{text} Send the request again later.", status=503, code="busy", retry_after=2.0)
+
+
+def _begin(piece: tuple[threading.Event, Callable[[], None]]) -> None:
+    """Do a piece of work of a pool, unless whoever wanted it has left."""
+    left, work = piece
+    if not hasattr(_mine, "left"):
+        _step_back()
+    if not left.is_set():
+        _mine.left = left
+        work()

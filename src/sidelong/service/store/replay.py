@@ -13,13 +13,13 @@ import json
 import logging
 import struct
 import threading
-from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from sidelong.errors import LearnerError, ServiceError, SidelongError
+from sidelong.service.pools import WorkQueue
 from sidelong.service.store import snapshots
 from sidelong.service.store.agents import module_of
 from sidelong.service.store.arms import ArmChange
@@ -462,25 +462,17 @@ class Loading:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._guard = threading.Condition()
-        self._turns: deque[str] = deque()
+        self._guard = threading.Lock()
         self._then: dict[str, list[Then]] = {}
-        self._stopping = False
-        self._thread = threading.Thread(target=self._work, name="loading", daemon=True)
-        self._thread.start()
+        self._turns = WorkQueue("loading", self._take_turn)
 
     def want(self, of: str, then: Then) -> None:
         """Load an experiment, or let it catch up; `then` is told, in another thread, why it cannot be, or None."""
         with self._guard:
-            stopping = self._stopping
-            if not stopping:
-                if of not in self._then:
-                    self._then[of] = []
-                    self._turns.append(of)
-                self._then[of].append(then)
-                self._guard.notify()
-        if stopping:
-            then(_stopping())
+            is_wanted = of in self._then
+            self._then.setdefault(of, []).append(then)
+        if not is_wanted and not self._turns.add(of):
+            self._tell(of, _stopping())
 
     async def wait(self, of: str, seconds: float) -> None:
         """Wait until an experiment is in memory, or raise why it is not."""
@@ -512,36 +504,22 @@ class Loading:
 
     def close(self) -> None:
         """Stop after the page that is being replayed."""
-        with self._guard:
-            self._stopping = True
-            self._guard.notify()
-        self._thread.join()
+        self._turns.close()
         for of in list(self._then):
             self._tell(of, _stopping())
 
-    def _work(self) -> None:
-        while True:
-            with self._guard:
-                while not self._turns and not self._stopping:
-                    self._guard.wait()
-                if self._stopping:
-                    return
-                of = self._turns.popleft()
-            try:
-                done, error = self._step(of), None
-            except Exception as caught:  # noqa: BLE001  # the others must not wait for this one
-                done, error = True, caught
-                if not isinstance(caught, ServiceError):
-                    _log.exception("experiment not opened", extra={"experiment": of})
-            if done:
-                self._tell(of, error)
-            else:
-                with self._guard:
-                    self._turns.append(of)
-
-    def _step(self, of: str) -> bool:
-        found: Replayed = self._store.named(of)
-        return found.step(self._store.database, self._store.priority.pause)
+    def _take_turn(self, of: str) -> None:
+        error: Exception | None = None
+        try:
+            done = self._store.named(of).step(self._store.database, self._store.priority.pause)
+        except Exception as caught:  # noqa: BLE001  # the others must not wait for this one
+            done, error = True, caught
+            if not isinstance(caught, ServiceError):
+                _log.exception("experiment not opened", extra={"experiment": of})
+        if done:
+            self._tell(of, error)
+        else:
+            self._turns.add(of)
 
     def _tell(self, of: str, error: Exception | None) -> None:
         with self._guard:

@@ -17,8 +17,6 @@ Graphs are not in it, but their ids: the database has them already, each once, a
 from __future__ import annotations
 
 import logging
-import threading
-from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -26,6 +24,7 @@ import numpy as np
 from sidelong.agent import state_file
 from sidelong.errors import EvaluationError, StateFileError
 from sidelong.keys import read_keys
+from sidelong.service.pools import WorkQueue
 from sidelong.service.store.counters import Counters
 from sidelong.service.store.experiment import LiveExperiment
 from sidelong.service.store.lifecycle import Life
@@ -193,18 +192,12 @@ class Saving:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._guard = threading.Condition()
-        self._due: OrderedDict[Replayed, None] = OrderedDict()
-        self._stopping = False
-        self._thread = threading.Thread(target=self._work, name="saving", daemon=True)
-        self._thread.start()
+        self._due = WorkQueue("saving", self._save)
 
     def note(self, changed: Replayed) -> None:
         """Write a snapshot of an experiment, if it had enough events."""
         if self._is_stale(changed):
-            with self._guard:
-                self._due[changed] = None
-                self._guard.notify()
+            self._due.add(changed)
 
     def _is_stale(self, replayed: Replayed) -> bool:
         settings = self._store.settings
@@ -212,22 +205,11 @@ class Saving:
 
     def close(self) -> None:
         """Stop after the snapshot that is being written."""
-        with self._guard:
-            self._stopping = True
-            self._guard.notify()
-        self._thread.join()
+        self._due.close()
 
-    def _work(self) -> None:
-        while True:
-            with self._guard:
-                while not self._due and not self._stopping:
-                    self._guard.wait()
-                if self._stopping:
-                    return
-                replayed, _ = self._due.popitem(last=False)
+    def _save(self, replayed: Replayed) -> None:
+        try:
             if self._is_stale(replayed):
-                try:
-                    replayed.save(self._store.database)
-                except Exception as error:  # noqa: BLE001  # this thread must go on
-                    about = {"experiment": replayed.identity.name, "why": str(error)}
-                    _log.warning("no snapshot", extra=about)
+                replayed.save(self._store.database)
+        except Exception as error:  # noqa: BLE001  # the others are saved all the same
+            _log.warning("no snapshot", extra={"experiment": replayed.identity.name, "why": str(error)})
