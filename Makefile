@@ -58,7 +58,7 @@ test:            ## all checks: those of quick, and the other tests with the JIT
 	$(IN_MEMORY) $(BIN)/pytest -q -n 4 --dist worksteal -m "(compiled or not interpreted) and not nightly"
 
 # Of each of these `make test` runs a small share. Without the limit of ten minutes that its tests have.
-nightly: $(VENV)/stamp-checks packages build/generators/stamp ## what takes an hour, once a night and before a release: kills, notebooks, generated clients, the site
+nightly: $(VENV)/stamp-checks packages build/generators/stamp build/litellm/stamp ## what takes an hour, once a night and before a release: kills, notebooks, generated clients, the site
 	sh tests/packages.sh nightly
 	$(IN_MEMORY) $(BIN)/pytest -q -n 2 --dist worksteal -m nightly -o faulthandler_timeout=0
 	$(MAKE) soak KILLS=100
@@ -96,6 +96,9 @@ packages: build/client/stamp ## install what tests need beside Python packages: 
 
 build/generators/stamp: tests/generators.sh
 	@PYTHON=$(PYTHON) tests/generators.sh $(@D) || echo "The generators of clients could not be installed: their tests are skipped."
+
+build/litellm/stamp: tests/litellm.sh client/pyproject.toml
+	@PYTHON=$(PYTHON) tests/litellm.sh $(@D) || echo "LiteLLM could not be installed: its tests are skipped."
 
 build/client/stamp: tests/client_environment.sh client/pyproject.toml constraints.txt
 	@PYTHON=$(PYTHON) tests/client_environment.sh $(@D) || echo "The environment of the client could not be made: its tests are skipped."

@@ -35,6 +35,7 @@ pygments_style, pygments_dark_style = "tango", "monokai"
 # Docstrings: `name` is a name, linked where it leads somewhere.
 default_role = "py:obj"
 autodoc_member_order = "bysource"
+autodoc_mock_imports = ["litellm"]  # its packages do not agree with those of the site
 autodoc_typehints = "none"  # the signature of a NamedTuple of arrays helps nobody; docstrings say what is wanted
 autodoc_default_options = {"members": True}
 napoleon_numpy_docstring = False  # they are in the style of Google

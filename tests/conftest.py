@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, settings
 import browser as browsing
 import installed
 
+collect_ignore = ["routing"]  # test_litellm.py runs these where LiteLLM is
 os.environ["SIDELONG_BACKGROUND"] = "0"  # workers keep all cores busy, so that a second process helps none of them
 # The same examples in every run, and none that fails for want of time: the machine may do something else.
 settings.register_profile("suite", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])

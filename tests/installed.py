@@ -53,6 +53,12 @@ def client_environment():
     return folder if (folder / "stamp").exists() else _missing("environment of the client", "make packages")
 
 
+def litellm_environment():
+    """Return the environment with LiteLLM that ``tests/litellm.sh`` makes."""
+    folder = Path(__file__).parents[1] / "build" / "litellm"
+    return folder if (folder / "stamp").exists() else _missing("environment of LiteLLM", "make build/litellm/stamp")
+
+
 def _missing(package, how=None):
     reason = f"{MISSING}{package} ({how or f'apt-get install {package}'})"
     if os.environ.get("CI") == "true":

@@ -1,0 +1,217 @@
+"""Decisions within a request: with a real service and with an agent, and without LiteLLM, which has its own tests."""
+
+import asyncio
+import time
+from collections import Counter
+
+import pytest
+
+import sidelong as sl
+from service.servers import nursery, server, service
+from sidelong.errors import LossError
+from sidelong.integrations.gateway import Gateway, Loss
+
+__all__ = ["nursery", "server", "service"]
+
+
+async def until(true, patience=60.0):
+    """Wait until something is true."""
+    end = time.monotonic() + patience
+    while not true():
+        assert time.monotonic() < end
+        await asyncio.sleep(0.01)
+
+
+def agent_of(*names):
+    return sl.Agent("glance", sl.graphs.self_loops(len(names)).labelled(names), seed=7)
+
+
+def play(game, names, **settings):
+    """Play a game with a gateway in an event loop of its own, and return its counts."""
+
+    async def whole():
+        counts = Counter()
+        gateway = Gateway(names, counts, **{"within": 30.0, **settings})
+        await gateway.begun.wait()
+        try:
+            await game(gateway)
+        finally:
+            await gateway.close()
+        return counts
+
+    return asyncio.run(whole())
+
+
+@pytest.mark.parametrize("is_service", [True, False], ids=["service", "agent"])
+def test_models_are_chosen_told_and_found_out(is_service, server, service):
+    agent = None if is_service else agent_of("large", "small")
+    where = {"at": server.address, "experiment": "found-out"} if is_service else {"agent": agent}
+    played = Counter()
+
+    async def game(gateway):
+        for k in range(30):
+            choice = await gateway.decide(["large", "small"], shadow=k % 10 == 0)
+            assert set(choice.reveals) == ({"large", "small"} if k % 10 == 0 else {choice.name})
+            played[choice.name] += 1
+            gateway.tell(choice, {name: 0.1 if name == "large" else 0.9 for name in choice.reveals}, str(k))
+            await until(lambda: not gateway._untold)
+
+    counts = play(game, ["large", "small"], **where)
+    assert played["large"] > 15
+    assert counts["told"] == 30
+    assert counts["refused"] == 0
+    if is_service:
+        state = service["found-out"].state()
+        assert (state["counts"]["told"], state["counts"]["outstanding"]) == (30, 0)
+        assert state["best"]["label"] == "large"
+    else:
+        assert agent.estimates().best == 0
+        assert agent.pending == ()
+
+
+@pytest.mark.parametrize("is_service", [True, False], ids=["service", "agent"])
+def test_only_healthy_models_are_chosen_and_what_lies_ready_for_others_is_cancelled(is_service, server, service):
+    agent = None if is_service else agent_of("large", "small", "tiny")
+    where = {"at": server.address, "experiment": "healthy"} if is_service else {"agent": agent}
+
+    async def game(gateway):
+        for _ in range(5):
+            gateway.cancel(await gateway.decide(["large", "small", "tiny"]))
+        await until(lambda: gateway._ready[False])
+        ready = list(gateway._ready[False])
+        for _ in range(10):
+            choice = await gateway.decide(["small", "tiny", "never heard of"])
+            assert choice.name != "large"
+            assert choice.id not in {each.id for each in ready}
+            gateway.cancel(choice)
+        await until(lambda: not gateway._given_up)
+        await asyncio.sleep(0.3)
+        for each in ready if is_service else ():
+            assert service["healthy"].look_up(each.id)["status"] == "cancelled"
+        assert await gateway.decide([]) is None
+        assert await gateway.decide(["never heard of"]) is None
+
+    play(game, ["large", "small", "tiny"], **where)
+    if not is_service:
+        assert agent.pending == ()
+
+
+@pytest.mark.parametrize("is_service", [True, False], ids=["service", "agent"])
+def test_models_come_go_and_come_back(is_service, server):
+    agent = None if is_service else agent_of("large", "small")
+    where = {"at": server.address, "experiment": "come-and-go"} if is_service else {"agent": agent}
+
+    async def game(gateway):
+        old = await gateway.decide(["small"])
+        gateway.offer(["large", "nova"])
+        await until(lambda: gateway._arms == {"large": 0, "nova": 2})
+        gateway.offer(["large", "nova", "small"])
+        await until(lambda: gateway._arms == {"large": 0, "nova": 2, "small": 3})
+        new = await gateway.decide(["small"])
+        assert (old.reveals, new.reveals) == ({"small": 1}, {"small": 3})
+        gateway.tell(old, {"small": 0.5}, "old")
+        gateway.tell(new, {"small": 0.5}, "new")
+
+    counts = play(game, ["large", "small"], **where)
+    assert (counts["told"], counts["refused"]) == (2, 0)
+
+
+def test_a_gateway_that_starts_retires_what_it_does_not_have_and_a_running_one_does_not(server):
+    where = {"at": server.address, "experiment": "two-gateways", "within": 30.0}
+
+    async def game():
+        old = Gateway(["large", "small"], Counter(), **where)
+        await old.begun.wait()
+        new = Gateway(["large", "nova"], Counter(), **where)
+        await new.begun.wait()
+        assert new._arms == {"large": 0, "nova": 2}
+        old.offer(["large"])
+        await until(lambda: old._arms == {"large": 0})
+        assert (await new.decide(["nova"])).name == "nova"
+        await old.close()
+        await new.close()
+
+    asyncio.run(game())
+
+
+@pytest.mark.parametrize("is_service", [True, False], ids=["service", "agent"])
+def test_a_model_that_did_not_reply_in_shadow_is_left_out(is_service, server):
+    agent = None if is_service else agent_of("large", "small", "tiny")
+    where = {"at": server.address, "experiment": "left-out"} if is_service else {"agent": agent}
+
+    async def game(gateway):
+        choice = await gateway.decide(["large", "small", "tiny"], shadow=True)
+        missing = next(name for name in choice.reveals if name != choice.name)
+        gateway.tell(choice, {name: 0.5 for name in choice.reveals if name != missing}, "one")
+
+    counts = play(game, ["large", "small", "tiny"], **where)
+    assert (counts["told"], counts["refused"]) == (1, 0)
+
+
+def test_advice_is_heard_and_sessions_keep_their_model(server, service):
+    where = {"at": server.address, "experiment": "sessions", "sticky": 600.0}
+
+    async def game(gateway):
+        names = [(await gateway.decide(["large", "small"], session="ann")).name for _ in range(5)]
+        assert len(set(names)) == 1
+        choice = await gateway.decide(["large", "small"], session="bob", advice={"rule": "large", "other": "gone"})
+        for k in range(3):
+            gateway.tell(choice, {choice.name: 0.25}, f"report-{k}")
+        absent = next(name for name in ("large", "small") if name != names[0])
+        assert await gateway.decide([absent], session="ann") is None
+
+    counts = play(game, ["large", "small"], **where)
+    assert (counts["told"], counts["refused"]) == (3, 0)
+    state = service["sessions"].state()
+    assert state["counts"]["decided"] == 2
+    assert [(each["name"], each["rounds"]) for each in state["advisers"]] == [("rule", 1)]
+
+
+def test_no_answer_is_waited_for_long_and_then_not_at_all_for_a_while(nursery, tmp_path):
+    async def game():
+        served = nursery.start(f"sqlite:///{tmp_path}/served.db")
+        counts = Counter()
+        gateway = Gateway(["large", "small"], counts, at=served.address, experiment="chat")
+        await gateway.begun.wait()
+        served.kill()
+        gateway._give_back()
+        began, cpu = time.monotonic(), time.process_time()
+        for _ in range(1000):
+            assert await gateway.decide(["large", "small"]) is None
+        waited = time.monotonic() - began
+        assert waited < 10.0  # one time limit a second, where 1,000 would take 50 s
+        assert time.process_time() - cpu < 5.0
+        await gateway.close()
+
+    asyncio.run(game())
+
+
+def test_feedback_waits_for_a_service_that_is_away(nursery, tmp_path):
+    database = f"sqlite:///{tmp_path}/served.db"
+
+    async def game():
+        first = nursery.start(database)
+        counts = Counter()
+        gateway = Gateway(["large", "small"], counts, at=first.address, experiment="chat", within=30.0)
+        await gateway.begun.wait()
+        choice = await gateway.decide(["large", "small"])
+        first.kill()
+        gateway.tell(choice, {choice.name: 0.5}, "one")
+        await asyncio.sleep(0.5)
+        assert counts["told"] == 0
+        second = nursery.start(database, port=first.port)
+        await until(lambda: counts["told"] == 1)
+        assert sl.connect(second.address)["chat"].look_up(choice.id)["losses"] == [0.5]
+        await gateway.close()
+        second.stop()
+
+    asyncio.run(game())
+
+
+def test_the_loss_is_a_mean_with_its_scales():
+    assert Loss().of(1.0, 0.0, 0.0) == 0.0
+    assert Loss().of(0.0, 1.0, 100.0) == 1.0
+    assert Loss(0.0, 0.5, 0.5, dollars=0.02, seconds=4.0).of(None, 0.01, 1.0) == 0.375
+    for wrong in ({"quality": 0.9}, {"quality": -0.1, "cost": 1.0}, {"dollars": 0.0}):
+        with pytest.raises(LossError, match="sum to 1"):
+            Loss(**wrong)
