@@ -1262,9 +1262,9 @@ class Advised:
 #     y = x as soon as x - y > min(0.03, 1 / (2 lambda)) y, or what C is divided by is above twice its least since then
 #  2  W = 4 + 2 G + 2 sqrt(V), V += (sum over i seen of (p_i - q_i) (l_i - d_i) / P_i)^2
 #  3  rho = 0.002 + 0.018 (1 - s) K / (K - 1); s follows the share of arms seen, over 50 rounds
-#  4  d_i = clip(b + o_i, 0, 1)
+#  4  d_i = clip(b + o_i, 0, 1), or the line of i below
 #
-# The bold half has lines a to h of `glance_bold`, typed again here: see there. Of more than 32 arms D is kept for three
+# The bold half has lines a to i of `glance_bold`, typed again here: see there. Of more than 32 arms D is kept for three
 # more rounds, unless another arm leads, the graph is another one, or some arm is absent. With advisers D is mixed as
 # `glance_advice` says.
 
@@ -1290,6 +1290,7 @@ class Glance(Advised):
         self.H, self.gap = [0.0] * (1 + advisers), 0.0  # what the own D and each adviser would have lost
         self.others = [0.0] * (1 + advisers)  # logarithms of the weights that other keys of a family give to each
         self.own = {}  # by round, D without advice
+        self.line, self.ahead = None, 0.0  # the loss of arm 0 and the slope
 
     def renew(self):
         if self.x > self.y and (self.x - self.y > self.lazy * self.y or self.divided[-1] > 2 * min(self.divided)):
@@ -1324,11 +1325,26 @@ class Glance(Advised):
         if self.size > self.K and not looks:
             advising = {m: E for m, E in (advice or {}).items() if there[np.array(E) > 0].all()}
             D = self.followed(D, A, advising)
-        return super().distribution(A, D, np.clip(self.b + self.o, 0, 1), advice)
+        return super().distribution(A, D, self.predictions(), advice)
+
+    def predictions(self):
+        """Line 4."""
+        return np.clip(self.b + self.o if self.ahead <= 0 else self.line(np.arange(self.K)), 0, 1)
+
+    def draw_line(self, arm, losses):
+        """Line i."""
+        if self.weighed and len(losses) > 1 and max(losses) == arm < self.K - 1:
+            if self.line:
+                known, drawn = np.clip(self.b + self.o[arm], 0, 1), np.clip(self.line(arm), 0, 1)
+                self.ahead += (losses[arm] - known) ** 2 - (losses[arm] - drawn) ** 2
+            before = max(i for i in losses if i != arm)
+            slope = (losses[arm] - losses[before]) / (arm - before)
+            first = losses[arm] - slope * arm
+            self.line = lambda i: first + slope * i
 
     def trust(self, experts, more=None):
         """Return T of those who are there, by number from 1 on and 0 for the own D, and -y ln of the sum."""
-        y = (self.gap + 1e-6) / math.log(len(self.H))
+        y = (self.gap + 1e-6) / (2 * math.log(len(self.H)))
         lost = {k: self.H[k] - y * self.others[k] + (more or {}).get(k, 0.0) for k in experts}
         least = min(lost.values())
         T = {k: math.exp(max(-700, -(each - least) / y)) for k, each in lost.items()}
@@ -1338,9 +1354,10 @@ class Glance(Advised):
     def followed(self, own, A, advising):
         T, _ = self.trust([0, *(m + 1 for m in advising)])
         D = T[0] * own + sum(T[m + 1] * np.array(E) for m, E in advising.items())
-        P = observation(D, A)
-        D = D + sum(max(0.0, 0.05 - float(np.array(E) @ P)) * np.array(E) for E in advising.values())
-        return D / D.sum()
+        for E in map(np.array, advising.values()):
+            missing = max(0.0, 0.02 - float(E @ observation(D, A)))
+            D = (1 - missing) * D + missing * E
+        return D
 
     def judge_advice(self, told, losses, P):
         l = told.d.copy()
@@ -1473,6 +1490,7 @@ class Glance(Advised):
             self.X2 += (e[a] - b) ** 2
             self.Y2 += (e[s] - b) ** 2
         self.paired |= len(e) > 1
+        self.draw_line(arm, losses)
         self.together |= set(e) if len(e) > 1 else set()
         for i in losses:
             error = losses[i] - self.o[i] - b - r

@@ -16,7 +16,7 @@ made of. So the theorems hold whatever the bold half is. `docs/glance.md` has th
     4   W = 4 + 2 G + 2 sqrt(V);  Z = the largest Z_e of those that are there
             beta = (1 - rho) min(1, max(0, 2 (1 - Z / W))),  rho = 0.002 + 0.018 (1 - s) K / (K - 1)
             p = (1 - beta) q + beta D;  draw
-    5   d_i = clip(b + o_i, 0, 1), a prediction
+    5   d_i = clip(b + o_i, 0, 1), a prediction, or what line i of the bold half says
     --- told, at any later time and in any order; p, q, d and the advice are kept from the ask ---
     6   a_i = [i seen] l_i / P_i;  a_e = <E_e, a>
     7   mix = -x ln sum w'_e exp(-a_e / x), with the weights w' of now, over the experts that were there
@@ -54,6 +54,7 @@ from sidelong.learners.glance_bold import (
     TOLD,
     UNSEEN,
     WEIGHED,
+    foretell,
     know,
     play_boldly,
 )
@@ -226,10 +227,9 @@ def distribution(params: Params, state: State, graph: GraphArrays, asked: Asked)
 def _predict(state: State, graph: GraphArrays, asked: Asked, D: np.ndarray, d: np.ndarray) -> None:
     """Write D, without advice, and d."""
     look = play_boldly(state, graph, asked)
-    b = state.known[LEVEL]
     for i in range(d.size):
         D[i] = state.D[i] if look < 0 else 0.0
-        d[i] = min(1.0, max(0.0, b + state.o[i]))  # 5
+        d[i] = foretell(state, i)  # 5
     if look >= 0:
         D[look] = 1.0
 

@@ -20,12 +20,16 @@ A loss is taken as a level b of the world, an effect o_i of the arm, and noise w
     g  r = clip(C / (X + 0.001), 0, 1) e_a if a and another arm were seen; s the best of the others: C += e_s e_a,
        X += e_a^2, Y += e_s^2;  o_i += w_i (e_i - r) / F_i;  N_i = F_i^2 / F2_i, F2_i += w_i^2, or P_i min(c, 1 / P_i)^2
     h  levels over all, 32 and 4 rounds follow the mean of l_i - o_i; b is the one that foretold best, b_0 the first
+    i  if the arm j that was played was the last that it revealed, and there are arms beyond: a line through the losses
+       of j and of the arm revealed before it. It foretells all losses, in the place of b + o_i, as long as it has
+       foretold l_j in such rounds with a smaller sum of squared errors
 
 w_i = 1, until a graph is told that is not the one asked with, and then min(c, 1 / P_i), c = 20 + t / 12. A shop that
 sold out sees nothing of larger orders, and sees them on days on which little was wanted. With these weights each round
 counts as much as it would have without the outcome's say, and an arm that could hardly be seen is uncertain. From then
 on d, f and b_0 in e are left out, the levels follow the arm that was played, and s_i = 4; and if a told graph hid what
-the asked one showed, c is left out.
+the asked one showed, c is left out. Only then is there a line i: a prediction matters in rounds in which the arm may be
+hidden, and then a larger order loses less than it does on average, because smaller ones were sold to the last unit.
 
 If i was seen alone, but with others in some earlier round, most of e_i may be noise that others would have shared. Then
 w_i is multiplied by k = max(0.05, 1 - C / (X + 0.001)), and else k = 1. Of more than 32 arms D is kept for three more
@@ -66,12 +70,13 @@ LEAST_PART = 0.05  # weight of an arm that is seen alone, however alike arms are
 MANY, PAUSE = 32, 3  # of more arms than this D is kept for three more rounds, unless another arm leads
 
 # In `known`: b; how many rounds were told; the squares of line b and their number; C, X and Y; what was paid lately;
-# whether a play has shown two arms; whether a graph was told that was not asked with, and whether it hid an arm.
-LEVEL, TOLD, SQUARES, FREEDOM, COV, LEAD2, OTHER2, PAID, PAIRED, WEIGHED, HID = range(11)
+# whether a play has shown two arms; whether a graph was told that was not asked with, and whether it hid an arm; and of
+# line i the loss of arm 0, the slope, whether there is one, and by how much its sum of squared errors is smaller.
+LEVEL, TOLD, SQUARES, FREEDOM, COV, LEAD2, OTHER2, PAID, PAIRED, WEIGHED, HID, LINE, SLOPE, DRAWN, AHEAD = range(15)
 # In `marks`: the key of the graph of the cover, how many arms are neither seen nor about to be, how many arms of the
 # cover stand for others, the leader, whether an alarm was ever raised, and for how many rounds D will do.
 GRAPH, UNSEEN, WIDE_ARMS, LEADER, ALARMED, KEEPS = range(6)
-N_KNOWN, N_MARKS = 11, 6
+N_KNOWN, N_MARKS = 15, 6
 
 
 @kernel
@@ -228,6 +233,8 @@ def know(state: State, graph: GraphArrays, told: Told, P: np.ndarray) -> None:
         state.known[LEAD2] += of_lead * of_lead
         state.known[OTHER2] += of_other * of_other
     state.known[PAIRED] = 1.0 if count > 1 else state.known[PAIRED]
+    if weighed and count > 1:
+        _draw_line(state, graph, told)
     _know_arms(state, graph, told, level + r, P, part)
     state.known[TOLD] += 1.0
     _follow_level(state, mean)
@@ -333,6 +340,32 @@ def _know_arms(state: State, graph: GraphArrays, told: Told, level: float, P: np
             w = min(most, 1.0 / P[j]) if P[j] > 0.0 else 0.0
             state.F2[j] += P[j] * (w * w)
             _count(state, j)
+
+
+@kernel
+def foretell(state: State, i: Whole) -> float:
+    """Return the prediction of a loss, for rounds in which the arm may be hidden."""
+    loss = state.known[LEVEL] + state.o[i]
+    if state.known[AHEAD] > 0.0:
+        loss = state.known[LINE] + state.known[SLOPE] * i
+    return min(1.0, max(0.0, loss))  # type: ignore[no-any-return]
+
+
+@kernel
+def _draw_line(state: State, graph: GraphArrays, told: Told) -> None:
+    """Judge the line by the arm that was played, if it hid the arms beyond it, and draw it anew."""
+    last = graph.stop[told.arm] - 1
+    arm, count = told.arm, graph.stop[told.arm] - graph.start[told.arm]
+    if graph.targets[last] != arm or arm == state.o.size - 1:
+        return
+    loss, line = told.losses[count - 1], state.known[LINE] + state.known[SLOPE] * arm
+    if state.known[DRAWN] > 0.0:
+        away = loss - min(1.0, max(0.0, state.known[LEVEL] + state.o[arm]))
+        missed = loss - min(1.0, max(0.0, line))
+        state.known[AHEAD] += away * away - missed * missed
+    slope = (loss - told.losses[count - 2]) / (arm - np.int64(graph.targets[last - 1]))
+    state.known[LINE], state.known[SLOPE] = loss - slope * arm, slope
+    state.known[DRAWN] = 1.0  # i
 
 
 @kernel
