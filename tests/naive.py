@@ -1858,3 +1858,19 @@ def ridge_weights(X, y, penalty, rho=1.0):
         beyond = r / rho / (1 + r) > x @ x / penalty  # wider than in the beginning
         A = A + (max(e, 0) if beyond else e) * np.outer(x, x)
     return w
+
+
+def kaplan_meier(days, level):
+    """Return the quantile of what was wanted, from pairs of what was sold and whether it sold out; None if unknown.
+
+    Kaplan and Meier 1958: the share of days on which more than x was wanted is the product over the values y <= x that
+    were seen of 1 - d / n, where d days had exactly y and n had y or more.
+    """
+    survival = 1.0
+    for y in sorted({sold for sold, ran_out in days if not ran_out}):
+        d = sum(sold == y and not ran_out for sold, ran_out in days)
+        n = sum(sold >= y for sold, ran_out in days)
+        survival *= 1.0 - d / n
+        if survival <= 1.0 - level + 1e-9:
+            return y
+    return None

@@ -25,7 +25,7 @@ from sidelong.errors import SidelongError
 
 if TYPE_CHECKING:
     from sidelong import evaluation, graphs, learners, losses, outcomes, theory
-    from sidelong.agent import Agent, Batch, ContextualAgent, Decision, Family
+    from sidelong.agent import Agent, Batch, ContextualAgent, Decision, Family, Forecast, Newsvendor
     from sidelong.graphs import FeedbackGraph, GraphSequence
     from sidelong.service.client import connect
     from sidelong.simulation import Comparison, Result, compare, simulate
@@ -39,7 +39,9 @@ __all__ = [
     "Decision",
     "Family",
     "FeedbackGraph",
+    "Forecast",
     "GraphSequence",
+    "Newsvendor",
     "Result",
     "SidelongError",
     "__version__",
@@ -64,7 +66,9 @@ _HOMES = {
     "Decision": "sidelong.agent",
     "Family": "sidelong.agent",
     "FeedbackGraph": "sidelong.graphs",
+    "Forecast": "sidelong.agent",
     "GraphSequence": "sidelong.graphs",
+    "Newsvendor": "sidelong.agent",
     "Result": "sidelong.simulation",
     "compare": "sidelong.simulation",
     "connect": "sidelong.service.client",

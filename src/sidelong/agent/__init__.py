@@ -8,7 +8,10 @@ from sidelong.agent.contextual import ContextualAgent
 from sidelong.agent.decision import ContextualDecision, Decision
 from sidelong.agent.estimates import EstimatesTable
 from sidelong.agent.family import Family
+from sidelong.agent.forecasts import Forecast
 from sidelong.agent.member import Member
+from sidelong.agent.newsvendor import Newsvendor
+from sidelong.agent.newsvendor_report import NewsvendorReport
 from sidelong.agent.observers import Lateness
 from sidelong.estimates import Estimates
 
@@ -21,6 +24,9 @@ __all__ = [
     "Estimates",
     "EstimatesTable",
     "Family",
+    "Forecast",
     "Lateness",
     "Member",
+    "Newsvendor",
+    "NewsvendorReport",
 ]

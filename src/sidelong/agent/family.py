@@ -585,7 +585,7 @@ class RowsOfKeys:
         return rounds.ask(row, places, self._family.threads, tables, advised)
 
     def tell(
-        self, row: Integers, round_: Integers, losses: Floats, graph: FeedbackGraph | None = None, *, learn: bool = True
+        self, row: Integers, round_: Integers, losses: Floats, graph: Graphs | None = None, *, learn: bool = True
     ) -> Floats:
         """Learn what pending decisions revealed, as `Family.tell` does, or give them up, as lost.
 

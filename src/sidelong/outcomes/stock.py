@@ -162,24 +162,53 @@ class StockOrders:
             )
         # Where the demand is not seen, an order reveals no more than `nested` says.
         first = np.searchsorted(self._orders, sold, "left" if self._sees_unmet else "right")
-        n = self._orders.size
-        graph = graphs_by_mark(np.where(short, -1, first), lambda mark: self._graph if mark < 0 else _all_from(n, mark))
-        losses = self._losses(self._orders, sold[:, None])
-        last = np.where(short, played + 1, n)
-        return RevealedColumns.of_ranges(played, np.zeros_like(last), last, losses, graph)
+        return revealed_by_sales(self._orders, played, sold, np.where(short, -1, first), self._level)
+
+    @property
+    def _level(self) -> float:
+        return self._shortage / (self._holding + self._shortage)
 
     def _losses(self, orders: npt.NDArray[np.float64], demand: Any) -> npt.NDArray[np.float64]:
-        Q, s = self._orders[-1], np.minimum(orders, demand)
-        b = self._shortage / (self._holding + self._shortage)
-        return np.asarray((1.0 - b) * ((orders - s) / Q) + b * ((Q - s) / Q))  # in this form never above 1, by rounding
+        return _losses(orders, demand, self._level)
 
     def __repr__(self) -> str:
         largest = f"{self._orders.size} orders up to {self._orders[-1]:g}"
         return f"<StockOrders: {largest}, holding {self._holding:g}, shortage {self._shortage:g}>"
 
 
+def revealed_by_sales(
+    orders: npt.NDArray[np.float64],
+    arms: npt.NDArray[np.int64],
+    sold: npt.NDArray[np.float64],
+    first: npt.NDArray[np.int64],
+    level: float | npt.NDArray[np.float64],
+) -> RevealedColumns:
+    """Return what checked sales revealed.
+
+    Args:
+        orders: the order of each arm, ascending; or a row of them for each outcome.
+        arms: what was played.
+        sold: how much was sold of each.
+        first: the first arm that reveals all, where the demand was seen; -1 where it was not.
+        level: shortage / (holding + shortage); or a column with a row for each outcome.
+    """
+    n = orders.shape[-1]
+    graph = graphs_by_mark(first, lambda mark: _all_from(n, mark))
+    last = np.where(first < 0, arms + 1, n)
+    return RevealedColumns.of_ranges(arms, np.zeros_like(last), last, _losses(orders, sold[:, None], level), graph)
+
+
+def _losses(orders: npt.NDArray[np.float64], demand: Any, level: Any) -> npt.NDArray[np.float64]:
+    Q, s = orders[..., -1:], np.minimum(orders, demand)
+    return np.asarray(
+        (1.0 - level) * ((orders - s) / Q) + level * ((Q - s) / Q)
+    )  # in this form never above 1, by rounding
+
+
 @lru_cache(maxsize=64)
 def _all_from(n: int, first: int) -> FeedbackGraph:
-    """Return the nested graph in which the arms from `first` on reveal all."""
+    """Return the nested graph in which the arms from `first` on reveal all; none of them does if it is -1."""
+    if first < 0:
+        return nested(n)
     arm = np.arange(n)
     return FeedbackGraph.from_intervals(np.zeros(n, np.int64), np.where(arm < first, arm + 1, n))
