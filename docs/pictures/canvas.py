@@ -22,6 +22,7 @@ RULES = """
 .picture text.note { font-size: 13px; }
 .picture text.onplay { fill: var(--paper); font-weight: 600; }
 .picture .play { fill: var(--play); stroke: var(--play); } .picture .seen { fill: var(--seen); stroke: var(--play); }
+.picture .paper { fill: var(--paper); }
 .picture .hidden { fill: none; stroke: var(--rule); stroke-width: 1.5; } .picture .warn { fill: var(--warn); }
 .picture .arc { fill: none; stroke: var(--play); stroke-width: 1.5; }
 .picture .line { fill: none; stroke: var(--soft); stroke-width: 1.5; }
