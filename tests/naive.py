@@ -10,7 +10,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import brentq
+from scipy.optimize import brentq, minimize
 
 # EXP3.G++: Rouyer, van der Hoeven, Cesa-Bianchi, Seldin, "A near-optimal best-of-both-worlds algorithm for
 # online learning with feedback graphs", NeurIPS 2022, Algorithms 1 and 2. Each round t, for all arms i:
@@ -1084,6 +1084,82 @@ class AlphaSample(Counting):
             mean = {i: sum(self.noted[i]) / len(self.noted[i]) for i in self.active}
             self.active = {i for i in self.active if mean[i] <= min(mean.values()) + 2 * self.eps}
             self.begin_phase(self.r + 1)
+
+
+# TaS-FG looks for the best arm. G_ij is 1 where playing i reveals j; or, estimated, (1 + times that it did) / N_i, and
+# 1 before the first play. N_i counts plays. a is the arm of the smallest mean, where an arm never observed has 0.
+#
+#  time of w    max over i != a of (1 / m_i + 1 / m_a) 2 s^2 / (mean_i - mean_a)^2, with m = w G
+#  evidence     before round t >= K: t / max(1, time of N / sum N), if a is the only best arm; else 0
+#  play         the first i with N_i < sqrt(t) - K / 2; if there is none, that of the smallest N_i / t - v_i
+#  allocate     after every c rounds told, if a is the only best arm: w of the smallest time; v is the mean of all these
+
+
+class TasFg(Counting):
+    def __init__(self, A, deviation=0.5, every=None, edges="known"):
+        super().__init__(len(A))
+        self.s, self.c, self.edges = deviation, every or 5 * self.K, edges
+        self.A = np.array(A, dtype=float)
+        self.N, self.revealed = np.zeros(self.K), np.ones((self.K, self.K))
+        self.found, self.evidence = [], 0.0
+
+    @property
+    def G(self):
+        return self.A if self.edges == "known" else self.revealed / np.maximum(1, self.N)[:, None]
+
+    @property
+    def means(self):
+        return np.array([np.mean(each) if each else 0.0 for each in self.seen])
+
+    @property
+    def single(self):
+        """The best arm, if there is one."""
+        a = int(self.means.argmin())
+        return a if (np.delete(self.means, a) > self.means[a] + 1e-8).all() else None
+
+    def time_of(self, w, a):
+        m, means = w @ self.G, self.means
+        if (m <= 0).any():
+            return math.inf
+        return max((1 / m[i] + 1 / m[a]) * 2 * self.s**2 / (means[i] - means[a]) ** 2 for i in range(self.K) if i != a)
+
+    def choose(self, A):  # noqa: ARG002
+        a, N = self.single, self.N
+        regular = a is not None and self.t >= self.K and N.sum()
+        self.evidence = self.t / max(1, self.time_of(N / N.sum(), a)) if regular else 0.0
+        for i in range(self.K):
+            if N[i] < math.sqrt(self.t) - self.K / 2:
+                return {i}
+        v = np.mean(self.found, axis=0) if self.found else np.full(self.K, 1 / self.K)
+        return {int((N / self.t - v).argmin())}
+
+    def look(self, arm, losses):
+        self.N[arm] += 1
+        self.revealed[arm, list(losses)] += 1
+        if self.N.sum() % self.c == 0 and self.single is not None:
+            self.found.append(self.allocation(self.single))
+
+    def allocation(self, a):
+        """By a general solver, which knows nothing of the structure: over w and the time, times a constant."""
+        start = np.full(self.K, 1 / self.K)
+        unit = self.time_of(start, a)
+        others = [i for i in range(self.K) if i != a]
+        cost = np.array([2 * self.s**2 / (self.means[i] - self.means[a]) ** 2 / unit for i in others])
+
+        def slack(z):
+            m = np.maximum(z[:-1] @ self.G, 1e-9)
+            return z[-1] - cost * (1 / m[others] + 1 / m[a])
+
+        solved = minimize(
+            lambda z: z[-1],
+            np.append(start, 1.0),
+            method="SLSQP",
+            bounds=[(0, 1)] * self.K + [(0, None)],
+            constraints=[{"type": "eq", "fun": lambda z: z[:-1].sum() - 1}, {"type": "ineq", "fun": slack}],
+            options={"maxiter": 1000, "ftol": 1e-12},
+        )
+        w = np.maximum(solved.x[:-1], 0)
+        return w / w.sum()
 
 
 # Advice: exponential weights over experts, which are the K arms and M advisers, with a budget for a bold half.

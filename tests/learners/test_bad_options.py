@@ -96,6 +96,11 @@ REFUSED = {
     ("ts-n", COMPLETE): [
         ({"prior": prior}, "prior must be") for prior in (0, -1, math.nan, 1000, [1, 2, 3], [[1, 1]], [1, 0], "flat")
     ],
+    ("tas-fg", COMPLETE): [
+        ({"deviation": 0}, "deviation must be a finite number above 0, not 0"),
+        ({"every": 0}, "every must be a whole number from 1"),
+        ({"edges": "guessed"}, "edges must be 'known' or 'estimated', not 'guessed'"),
+    ],
     ("tsallis-inf", COMPLETE): [
         ({"estimator": "rw"}, "estimator must be 'iw' or 'rv', not 'rw'"),
         ({"feedback": "full"}, "feedback must be 'bandit' or 'graph', not 'full'"),

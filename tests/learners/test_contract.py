@@ -45,6 +45,7 @@ CONFIGURATIONS = {name: (name, {}) for name in NAMES} | {
     "luo-2023 weak, given": ("luo-2023", {"observability": "weak", "independence": 6, "domination": 6}),
     "spm-2024, given": ("spm-2024", {"independence": 6}),
     "spm-2024, one power": ("spm-2024", {"a": 0.4}),
+    "tas-fg estimated": ("tas-fg", {"edges": "estimated"}),
 }
 
 

@@ -33,6 +33,7 @@ GAMES = [
     ("maillard", CYCLE, {}),
     ("q-tsallis", PATH, {"horizon": 10**7}),
     ("spm-2024", PATH, {}),
+    *[("tas-fg", graph, {"edges": edges}) for graph, edges in ((RING, "known"), (CYCLE, "estimated"))],
     ("tsallis-inf", CYCLE, {"estimator": "iw"}),
     ("tsallis-inf", CYCLE, {"estimator": "rv", "feedback": "graph"}),
     ("ucb-lp", CYCLE, {"horizon": 10**7}),

@@ -43,6 +43,7 @@ _MODULES = {
     "maillard": "maillard",
     "ucb-lp": "ucblp",
     "alphasample": "alphasample",
+    "tas-fg": "tasfg",
     "ito-2022": "ito2022",
     "q-tsallis": "qtsallis",
     "spm-2024": "spm2024",

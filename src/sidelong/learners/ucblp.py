@@ -45,6 +45,7 @@ from sidelong._jit import kernel
 from sidelong.learners.fractional_cover import cheapest_shares
 from sidelong.learners.interface import About, Asked, Learner, Need, Told
 from sidelong.learners.options import number
+from sidelong.learners.ucbn import average
 from sidelong.numerics import DRAWS, log, uniform
 
 if TYPE_CHECKING:
@@ -161,14 +162,8 @@ def distribution(params: Params, state: State, graph: GraphArrays, asked: Asked)
 @kernel
 def update(params: Params, state: State, graph: GraphArrays, told: Told) -> None:
     """Learn the losses that playing `arm` revealed in round t."""
-    arm, losses = told.arm, told.losses
-    first = graph.start[arm]
-    for e in range(first, graph.stop[arm]):
-        i = np.uint64(graph.targets[e])
-        state.O[i] += 1.0
-        state.L[i] += losses[e - first]
-        state.mean[i] = state.L[i] / state.O[i]
-    state.left[arm] -= 1.0
+    average(state, graph, told)
+    state.left[told.arm] -= 1.0
     while state.clock[_SIZE] > 1.0 and _lacking(state) == 0:
         _eliminate(params, state)
         state.clock[_M] += 1.0

@@ -121,11 +121,17 @@ def lowest(params: Params, state: State, t: int) -> int:
 @kernel
 def update(params: Params, state: State, graph: GraphArrays, told: Told) -> None:
     """Learn the losses that playing `arm` revealed in round t."""
+    average(state, graph, told)  # 2
+
+
+@kernel
+def average(state: Any, graph: GraphArrays, told: Told) -> None:
+    """Count and average what was revealed, in the arrays O, L and mean of a state."""
     arm, losses = told.arm, told.losses
     first = graph.start[arm]
     for e in range(first, graph.stop[arm]):
         i = np.uint64(graph.targets[e])
-        state.O[i] += 1.0  # 2
+        state.O[i] += 1.0
         state.L[i] += losses[e - first]
         state.mean[i] = state.L[i] / state.O[i]
 
