@@ -24,8 +24,8 @@ from sidelong import _aside, _jit
 from sidelong._cache import LockSettings
 from sidelong._packed import pack
 from sidelong.agent import observers, state_file
-from sidelong.agent.kernels import KeyArrays, Workspace, kernels_of
-from sidelong.agent.observers import DrawnRound
+from sidelong.agent.kernels import kernels_of
+from sidelong.agent.rounds import Rounds
 from sidelong.agent.setup import prepare
 from sidelong.learners import catalogue
 from sidelong.learners.interface import Need
@@ -145,14 +145,11 @@ assert "numba" not in sys.modules
 def test_another_process_compiles_for_the_same_types(name):
     graph = sl.graphs.complete(3)
     options = {"horizon": 10} if Need.HORIZON in catalogue.find(name).needs else {}
-    setup = prepare(name, graph, seed=1, scale=None, prior=None, options=options)
-    key = pack(KeyArrays(setup.params, setup.state, setup.observers(), Workspace.new(3), np.uint64(1)))
-    known, made = (key, graph.packed), kernels_of(setup.learner)
-    p, trace = np.empty(3), np.empty(setup.n_traces)
-    drawn = DrawnRound(1, 0, 0, 0, p, trace, np.empty(0))
+    rounds = Rounds(prepare(name, graph, seed=1, scale=None, prior=None, options=options), single=True)
+    known, made = (pack(rounds.attach()), pack(rounds.pending), graph.packed), kernels_of(rounds.setup.learner)
     for kernel, call in (
-        (made.ask_one, (*known, 1, p, trace)),
-        (made.tell_one, (*known, drawn, 1, 0.0, 1.0, 1, True)),
+        (made.ask_one, (*known, 0, 0)),
+        (made.tell_one, (*known, graph.packed, 0, 1, 0.0, 1.0, True, 0)),
     ):
         request = _aside.request(kernel, call, kernel.code.key)
         made, arguments = pickle.loads(request.content)  # noqa: S301  # what was written above
@@ -175,13 +172,20 @@ def test_all_that_needs_the_same_machine_code_asks_for_the_same(name):
     """Whatever the seed, the graph and the constants are, so that one mark says that it is done."""
     found = set()
     for graph, seed, scale in ((sl.graphs.complete(2), 0, None), (sl.graphs.path(4), 1, sl.outcomes.Scale(2, 0))):
-        setup = prepare(name, graph, seed=seed, scale=scale, prior=None, options={})
-        key = pack(
-            KeyArrays(setup.params, setup.state, setup.observers(), Workspace.new(graph.n_arms), np.uint64(seed))
+        rounds = Rounds(prepare(name, graph, seed=seed, scale=scale, prior=None, options={}), single=True)
+        call = (
+            pack(rounds.attach()),
+            pack(rounds.pending),
+            graph.packed,
+            graph.packed,
+            seed,
+            1,
+            *rounds.setup.ends,
+            True,
+            0,
         )
-        drawn = DrawnRound(1, seed, 0, 0, np.empty(3), np.empty(setup.n_traces), np.empty(0))
-        kernel = kernels_of(setup.learner).tell_one
-        found.add(_aside.request(kernel, (key, graph.packed, drawn, 1, *setup.ends, 1 + seed, True), kernel.code.key))
+        kernel = kernels_of(rounds.setup.learner).tell_one
+        found.add(_aside.request(kernel, call, kernel.code.key))
     assert len(found) == 1
 
 

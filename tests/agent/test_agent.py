@@ -36,7 +36,8 @@ def play(agent, rounds, loss=lambda t, arm: (t * (arm + 2)) % 5 / 4, graphs=None
 
 def snapshot(agent):
     """Return all that an agent knows, to see whether anything changed."""
-    return [array.tobytes() for array in agent._state], agent.round, agent.pending, list(agent._told)
+    pending = [each.id for each in agent.pending]
+    return [array.tobytes() for array in agent._state], agent.round, pending, agent._rounds.rows.told.tobytes()
 
 
 @pytest.fixture

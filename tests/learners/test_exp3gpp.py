@@ -11,6 +11,7 @@ import naive
 import sidelong as sl
 from learners.stepping import Stepper, random_digraph
 from nightly import share
+from sidelong.agent.decision import redraw
 from sidelong.errors import LearnerError
 from sidelong.learners import exp3gpp
 
@@ -246,7 +247,7 @@ def test_golden_values_of_a_graph_that_is_shown_after_the_draw(name):
     for t in range(1, 13):
         decision = agent.ask()
         arm = t % K if t > K else t - 1
-        decision._drawn = decision.drawn._replace(arm=arm, carried=arm)
+        redraw(decision, arm)
         shown = graph.out_neighbors(decision.arm)
         state, explored = agent._state, agent._state.eps.copy()
         agent.tell(decision, {int(i): t * (int(i) + 2) % 5 / 4 for i in shown}, graph)

@@ -63,7 +63,7 @@ def test_with_growth_0_it_is_the_exact_schedule(name):
         np.testing.assert_allclose(two.probabilities, one.probabilities, rtol=1e-12)
         P = one.observe_probabilities
         np.testing.assert_allclose(two.observe_probabilities, P, rtol=1e-12)
-        np.testing.assert_allclose(two._drawn.p, P[one.reveals], rtol=1e-12)  # what `update` will divide by
+        np.testing.assert_allclose(two.drawn.p, P[one.reveals], rtol=1e-12)  # what `update` will divide by
         exact.tell(one, losses_of(one))
         epochs.tell(two, losses_of(two))
         for field in ("Ltilde", "Theta"):

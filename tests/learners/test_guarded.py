@@ -9,6 +9,7 @@ import naive
 import sidelong as sl
 from learners.stepping import follow, random_digraph
 from nightly import share
+from sidelong.agent.decision import redraw
 from sidelong.errors import LearnerError, ObservabilityError
 
 pytestmark = pytest.mark.interpreted
@@ -45,7 +46,7 @@ class Forced:
         decision = self.agent.ask()
         if not (self.agent.learner == "exp3.g++" and t <= self.K):
             arm = t % self.K
-            decision._drawn = decision.drawn._replace(arm=arm, carried=arm)
+            redraw(decision, arm)
         return decision
 
     def tell(self, decision):

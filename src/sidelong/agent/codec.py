@@ -10,7 +10,7 @@
     params.*      the constants of the learner, as they were computed
     first.*       the state of a key before its first round
     keys.*        of a family, the keys: number; or text, or digits of numbers beyond 64 bits, with where each ends
-    state.*       the state of the learner, without the room that it computes in: a row for each key
+    state.*       the state of the learner, without its scratch arrays: a row for each key
     rows.*        seed, round, told (and scale, if some key has its own): a row for each key
     observers.*   means, delays, alarm and certificate: a row for each key
     graph.I.*     low and high, or degree and targets: of the own graph, then of those of pending decisions
@@ -35,7 +35,7 @@ from sidelong.agent import observers as observing
 from sidelong.agent.advice import MOST, are_rows
 from sidelong.agent.observers import Observers
 from sidelong.agent.pool import PooledTrust
-from sidelong.agent.regressors import Ridge
+from sidelong.agent.regressors import Regressor, Ridge
 from sidelong.agent.setup import Setup
 from sidelong.agent.state_file import FINITE, graph_to_arrays, read_array, read_graphs
 from sidelong.agent.states import kept_names
@@ -74,7 +74,7 @@ class Saved(NamedTuple):
     graphs: list[FeedbackGraph]  #: the own one, and those of pending decisions
     pending: dict[str, np.ndarray]  #: columns of `Pending`
     names: dict[str, Any]  #: of decisions that a service made
-    regressor: Ridge | None = None  #: what predicts losses from features
+    regressor: Regressor | None = None  #: what predicts losses from features; that of a file is a `Ridge`
     pool: PooledTrust | None = None  #: of a family whose keys learn trust together
 
 
@@ -229,7 +229,7 @@ def read(
     if not observing.consistent(saved.observers, setup.observers()):
         raise StateFileError(f"{path} holds counts of losses, delays or windows that do not fit together.")
     for name, decision in saved.names.items():
-        if type(decision) is not (int if kind == "agent" else str):
+        if type(decision) is not str:
             raise StateFileError(f"{path} has the name {short(name)} for {short(decision)}, which is no decision.")
     return saved._replace(pending=_read_pending(path, saved, arrays))
 

@@ -9,7 +9,9 @@ import numpy as np
 from sidelong.agent import codec, state_file
 from sidelong.agent.agent import Agent
 from sidelong.agent.estimates import estimates_of
-from sidelong.agent.regressors import Foreign, Regressor, Ridge, weights_of
+from sidelong.agent.regressors import Foreign, Ridge
+from sidelong.agent.rounds import REMEMBERED_BY_AGENT, Rounds
+from sidelong.agent.setup import prepare
 from sidelong.checks import nearest, short
 from sidelong.errors import LearnerError, StateFileError
 from sidelong.learners import squarecb
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from sidelong.agent.decision import ContextualDecision, Decision
+    from sidelong.agent.decision import ContextualDecision
     from sidelong.estimates import Estimates
     from sidelong.graphs.graph import FeedbackGraph
     from sidelong.outcomes.scale import Scale
@@ -82,12 +84,21 @@ class ContextualAgent(Agent):
             raise LearnerError(f"regressor must be 'ridge' or a model, not {short(regressor)}.")
         if given and not isinstance(regressor, str):
             raise LearnerError(f"{next(iter(given))} is an option of regressor='ridge'; a model has its own.")
-        super().__init__(squarecb, graph, seed=seed, scale=scale, certificate=certificate, gamma_scale=gamma_scale)
-        self._regressor: Regressor = (
+        setup = prepare(
+            squarecb,
+            graph,
+            seed=seed,
+            scale=scale,
+            prior=None,
+            options={"gamma_scale": gamma_scale},
+            certificate=certificate,
+        )
+        chosen = (
             Ridge(graph.n_arms, hashed=hashed, **given)
             if isinstance(regressor, str)
             else Foreign(graph.n_arms, regressor, hashed=hashed)
         )
+        self._play(Rounds(setup, None, REMEMBERED_BY_AGENT, chosen, single=True))
 
     @property
     def pending(self) -> tuple[ContextualDecision, ...]:
@@ -106,37 +117,22 @@ class ContextualAgent(Agent):
             available: the arms that can be played in this round, by number or label, or a flag for each arm; all if not
                 given. The others are neither played nor revealed.
         """
-        shown = self.graph_of_round(graph, available)
-        kept, f = self._regressor.read(x), np.empty(self.graph.n_arms)
-        self._regressor.predict(kept, f)
-        made = self._decide(shown, f)
-        self._pending[made.round] = decision = made.with_features(kept)
-        return decision
+        shown, place = self._shown(graph, available)
+        regressor = self._regressor
+        kept, f = regressor.read(x), np.empty(self._n_arms)
+        if not regressor.kind:
+            self._rounds.keep_features(kept[0], _columns(kept))
+        regressor.predict(kept, f)
+        made = self._decide(shown, place, f, kept)
+        return made.with_features(kept)
 
     def predict(self, x: Any) -> npt.NDArray[np.float64]:
         """Return the predicted loss of each arm, from 0 to 1, without a decision; 0 before the first one."""
         f = np.zeros(self.graph.n_arms)
         kept = self._regressor.read(x)
-        if self.round:  # the first decision fixes the features, and a look does not
+        if self._regressor.kind:  # the first decision fixes the features, and a look does not
             self._regressor.predict(kept, f)
         return f
-
-    def _learn(
-        self,
-        made: Decision,
-        shown: FeedbackGraph,
-        count: int,
-        ends: tuple[float, float],
-        foreseen: bool,  # noqa: FBT001
-    ) -> bool:
-        """Learn the values in the slots, and let the regressor learn them."""
-        if not super()._learn(made, shown, count, ends, foreseen):
-            return False
-        arms, losses = shown.row(made.carried_out), self._room.losses[:count]
-        P = np.ones(count) if foreseen else shown.observe_probabilities(made.probabilities)[arms]
-        weights = weights_of(P, np.array([foreseen]), np.array([0, count]))
-        self._regressor.learn(cast("ContextualDecision", made).x, arms, losses, weights)
-        return True
 
     def estimates(self) -> Estimates:
         """Return what was seen of each arm, over all that was known; `gaps` and `weights` depend on that, and are NaN.
@@ -150,26 +146,6 @@ class ContextualAgent(Agent):
         """Return NaN for each arm: what is played next depends on what will be known then."""
         return np.full(self.graph_of_round(graph).n_arms, np.nan)
 
-    def contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return everything, as the header and the arrays of a state file.
-
-        A model of another package has no format that would open for ever: an agent with one is pickled instead.
-        """
-        if not isinstance(self._regressor, Ridge):
-            raise StateFileError(
-                "An agent can be saved with regressor='ridge'. A model of another package has no format that opens "
-                "for ever; pickle the agent, and load it with the same versions of all packages."
-            )
-        return super().contents()
-
-    def _saved(self) -> codec.Saved:
-        """Return what is saved; with a model of another package, without it and features."""
-        saved, regressor = super()._saved(), self._regressor
-        if not isinstance(regressor, Ridge):
-            return saved
-        x = np.array([each.x[1] for each in self.pending]).reshape(len(self.pending), regressor.width)
-        return saved._replace(pending=saved.pending | {"x": x}, regressor=regressor)
-
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:  # type: ignore[override]  # there is one learner
         """Go on from a file that `save` wrote."""
@@ -181,23 +157,15 @@ class ContextualAgent(Agent):
             raise StateFileError(f"{path} is of an agent without features. Load it with Agent.load.")
         super()._resume(path, header, arrays, learner or squarecb)
 
-    def _go_on(self, saved: codec.Saved, header: dict[str, Any]) -> None:
-        """Go on from what was read."""
-        super()._go_on(saved, header)
-        if (regressor := saved.regressor) is not None:
-            self._go_on_with(regressor, [regressor.kept(x) for x in saved.pending["x"]])
-
-    def _go_on_with(self, regressor: Regressor, kept: list[Any]) -> None:
-        """Go on with a regressor, and what it read for each pending decision."""
-        self._regressor = regressor
-        for t, x in zip(list(self._pending), kept, strict=True):
-            self._pending[t] = self._pending[t].with_features(x)
-
     def __reduce__(self) -> tuple[Any, ...]:
         if isinstance(self._regressor, Ridge):
             return super().__reduce__()
-        kept = [each.x for each in self.pending]
-        return _restore, (type(self), state_file.pack(*super().contents()), self._regressor, kept)
+        saved = self._rounds.saved()
+        x, n = saved.pending["x"], saved.pending["key"].size
+        saved = saved._replace(regressor=None, pending=saved.pending | {"x": np.empty((n, 0))})
+        header, arrays = codec.write("agent", saved)
+        data = state_file.pack(header | {"remembers": self.remembers}, arrays)
+        return _restore, (type(self), data, self._regressor, x)
 
     def __repr__(self) -> str:
         name = "ridge" if isinstance(self._regressor, Ridge) else "a model of another package"
@@ -205,9 +173,14 @@ class ContextualAgent(Agent):
         return f"<ContextualAgent {self.learner} with {name} on {self.graph!r}: {self.round} decisions{pending}>"
 
 
-def _restore(kind: type[ContextualAgent], data: bytes, regressor: Regressor, kept: list[Any]) -> ContextualAgent:
+def _columns(kept: Any) -> int:
+    """Return how many columns the features have that a regressor has read."""
+    return kept[1] if isinstance(kept[1], int) else int(kept[1].shape[1])
+
+
+def _restore(kind: type[ContextualAgent], data: bytes, regressor: Foreign, x: np.ndarray) -> ContextualAgent:
     header, arrays = state_file.unpack(data, "The pickle")
+    saved = codec.read("The pickle", "agent", header, arrays, squarecb)
     agent = kind.__new__(kind)
-    agent._go_on(codec.read("The pickle", "agent", header, arrays, squarecb), header)  # noqa: SLF001  # its own
-    agent._go_on_with(regressor, kept)  # noqa: SLF001
+    agent._go_on(saved._replace(regressor=regressor, pending=saved.pending | {"x": x}), header)  # noqa: SLF001  # its own
     return agent

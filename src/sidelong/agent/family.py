@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from sidelong.agent import advice as advising
-from sidelong.agent import codec, graphs, naming, rules
+from sidelong.agent import codec, graphs, naming
 from sidelong.agent.batch import Batch
 from sidelong.agent.estimates import EstimatesTable
 from sidelong.agent.feedback import LossColumns
-from sidelong.agent.graphs import Bank
-from sidelong.agent.kernels import TellBatch
 from sidelong.agent.member import Member
-from sidelong.agent.observers import ABSENT, LOGGED, Observers
+from sidelong.agent.observers import LOGGED, Observers
 from sidelong.agent.persistent import Persistent
 from sidelong.agent.regressors import Ridge
 from sidelong.agent.rounds import Rounds
@@ -48,7 +46,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from sidelong.agent.rounds import DrawnColumns
-    from sidelong.agent.setup import Prior, Setup
+    from sidelong.agent.setup import Prior
     from sidelong.batches import BatchColumns
     from sidelong.graphs.graph import FeedbackGraph
     from sidelong.keys import Key
@@ -123,10 +121,6 @@ class Family(Persistent):
         setup = prepare(learner, graph, seed=seed, scale=scale, prior=prior, options=options, **keeps)
         self._rounds = Rounds(setup, regressor=Ridge(graph.n_arms, 0, **own) if features else None)
         self.threads = threads
-
-    @property
-    def _setup(self) -> Setup:  # type: ignore[override]  # that of its rounds, which change when an arm comes
-        return self._rounds.setup
 
     @property
     def threads(self) -> int:
@@ -260,7 +254,7 @@ class Family(Persistent):
         regressor = self._rounds.regressor
         if regressor is None or not regressor.kind:  # keys may be added before the first decision
             return np.zeros((row.size, self.graph.n_arms))
-        return regressor.predict_many(row, tables)
+        return np.asarray(regressor.predict_many(row, tables))
 
     def tell(self, decisions: Batch | Iterable[str] | Any, losses: Any = None, graph: Graphs | None = None) -> int:
         """Learn the losses that decisions revealed: now or later, in any order; all of the batch, or nothing.
@@ -280,28 +274,7 @@ class Family(Persistent):
         revealed = losses if isinstance(losses, RevealedColumns) else None
         if revealed is not None and revealed.batch is not None and revealed.batch is not decisions:
             _check_order(self._rounds, named, revealed.batch)
-        return self._learn(named.row, named.round, heard, graph, revealed)
-
-    def _learn(self, row: Integers, round_: Integers, heard: LossColumns, graph: Any, revealed: Any = None) -> int:
-        """Learn what was heard of decisions, by the rows of their keys and their rounds."""
-        rounds = self._rounds
-        slot, named = rounds.named(row, round_)
-        feedback = rules.FeedbackCheck(rounds.setup.learner, rounds.bank, named, heard, self.remembers)
-        told = feedback.accept(graph, revealed)
-        order = np.flatnonzero(named.is_pending)  # in the order of the rows and, of one key, as they were named
-        if (np.diff(row[order]) < 0).any():
-            order = order[np.argsort(row[order], kind="stable")]
-        losses, offsets = told.losses, told.offsets
-        if order.size < row.size or (np.diff(order) != 1).any():
-            sizes = np.diff(offsets)[order]
-            ends = np.append(0, np.cumsum(sizes))
-            losses = losses[np.repeat(offsets[order] - ends[:-1], sizes) + np.arange(ends[-1])]
-            offsets = ends
-        foreseen = np.full(order.size, told.foreseen)
-        rounds.tell(
-            TellBatch(slot[order], told.shown[order], offsets, losses, told.marks[order], foreseen), self.threads
-        )
-        return int(order.size)
+        return self._rounds.learn(named.row, named.round, heard, graph, revealed, self.threads)
 
     def override(self, decisions: Batch | Iterable[str], arms: Iterable[int | str]) -> None:
         """Say that pending decisions were carried out with other arms, before their losses are told.
@@ -312,15 +285,15 @@ class Family(Persistent):
             decisions: a batch, or some of one (``batch[mask]``), or ids.
             arms: the arm that each was carried out with, by number or label.
         """
-        slot = self._pending(decisions, "be overridden")
+        row, round_ = naming.find(self._rounds, decisions)
         if not in_order(arms):
             raise DecisionError(
-                f"arms must be a list of one arm for each of the {slot.size:,} decisions, not {short(arms)}."
+                f"arms must be a list of one arm for each of the {row.size:,} decisions, not {short(arms)}."
             )
         listed = as_list(arms)
-        if len(listed) != slot.size:
-            raise DecisionError(f"Give one arm for each of the {slot.size:,} decisions, not {len(listed):,}.")
-        self._rounds.override(slot, listed)
+        if len(listed) != row.size:
+            raise DecisionError(f"Give one arm for each of the {row.size:,} decisions, not {len(listed):,}.")
+        self._rounds.override(row, round_, listed)
 
     def cancel(self, decisions: Batch | Iterable[str], *, lost: bool = False) -> int:
         """Give up decisions: nothing is learned from them; all of them, or none.
@@ -332,13 +305,7 @@ class Family(Persistent):
         Returns:
             How many were given up; those that were cancelled in the same way before are left as they are.
         """
-        row, round_ = naming.find(self._rounds, decisions)
-        slot = self._rounds.find(row, round_)
-        for at in np.flatnonzero(slot < 0).tolist():
-            if not self._rounds.was_cancelled(row[at], round_[at], lost=bool(lost)):
-                raise rules.not_pending(self._rounds.named(row, round_)[1].names(at), "be cancelled")
-        self._rounds.cancel(slot[slot >= 0], lost=bool(lost))
-        return int(np.count_nonzero(slot >= 0))
+        return self._rounds.cancel(*naming.find(self._rounds, decisions), lost=bool(lost))
 
     def observe_probabilities(self, decisions: Batch | Iterable[str], graph: Graphs | None = None) -> Floats:
         """Return with which probability each arm that pending decisions reveal would be revealed, when they were drawn.
@@ -346,16 +313,9 @@ class Family(Persistent):
         They come in the order of ``batch.reveals``, or as `tell` with this graph would be given them; NaN where the
         learner draws without knowing its probabilities.
         """
-        slot = self._pending(decisions, "be observed")
+        slot = self._rounds.must_find(*naming.find(self._rounds, decisions), "be observed")
         asked = self._rounds.pending.graph[slot]
         return self._rounds.observe(slot, asked if graph is None else self._rounds.bank.told(graph, asked))
-
-    def _pending(self, decisions: Batch | Iterable[str], what: str) -> Integers:
-        """Return where decisions are pending, or refuse."""
-        slot, named = self._rounds.named(*naming.find(self._rounds, decisions))
-        if (slot < 0).any():
-            raise rules.not_pending(named.names(int(np.argmin(slot))), what)
-        return slot
 
     def outlook(self, keys: Iterable[Key], graph: FeedbackGraph | None = None) -> Floats:
         """Return with which probabilities each key would play next, a row for each; NaN if the learner has none.
@@ -434,11 +394,7 @@ class Family(Persistent):
 
     def retire(self, arm: int | str) -> None:
         """Take an arm out of the family's graph for good, for all keys; see `Agent.retire`."""
-        rounds = self._rounds
-        graph = graphs.without_arm(rounds.setup.learner, self.graph, arm)
-        setup = replace(rounds.setup, graph=graph)
-        self._rounds = Rounds.merged([(rounds, np.arange(len(rounds)))], setup)
-        self._rounds.observers.delays[:, ABSENT] = 1.0
+        self._rounds = self._rounds.retired(graphs.without_arm(self._setup.learner, self.graph, arm))
 
     def split(self, parts: int) -> list[Self]:
         """Return so many families that have the keys among them, for as many machines; this one stays as it is.
@@ -484,25 +440,8 @@ class Family(Persistent):
 
     def contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return everything, as the header and the arrays of a state file."""
-        rounds = self._rounds
-        rounds.part_states()
-        n, rows = len(rounds), rounds.rows
-        saved = codec.Saved(
-            rounds.setup,
-            {name: rounds.layout.column(rows.state[:n], name) for name in rounds.layout.names},
-            rows.seed[:n],
-            rows.round[:n],
-            rows.told[:n],
-            rows.scale[:n],
-            Observers(*(array[:n] for array in rounds.observers)),
-            rounds.bank.graphs,
-            rounds.columns(),
-            rounds.names,
-            rounds.regressor,
-            rounds.pool,
-        )
-        header, arrays = codec.write("family", saved)
-        return header, arrays | rounds.keys.contents()
+        header, arrays = codec.write("family", self._rounds.saved())
+        return header, arrays | self._rounds.keys.contents()
 
     def _resume(self, path: Any, header: dict[str, Any], arrays: dict[str, np.ndarray], learner: Any) -> None:
         """Go on, in a new object, from what was saved."""
@@ -510,7 +449,7 @@ class Family(Persistent):
         saved = codec.read(path, "family", header, arrays, learner, len(keys))
         if len(set(keys.listed)) < len(keys):
             raise StateFileError(f"{path} holds a key twice.")
-        self._rounds, self._threads = _resumed(saved, keys), None
+        self._rounds, self._threads = Rounds.resumed(saved, keys), None
 
     @classmethod
     def _made(cls, rounds: Rounds, threads: int | None = None) -> Self:
@@ -534,8 +473,8 @@ class Family(Persistent):
         return len(self._rounds)
 
     def __repr__(self) -> str:
-        waiting = len(self._rounds.pending.key) - self._rounds.free.size
-        pending = f", {waiting:,} pending" if waiting else ""
+        n = self._rounds.in_order().size
+        pending = f", {n:,} pending" if n else ""
         return f"<Family {self.learner} on {self.graph!r}: {len(self):,} keys{pending}>"
 
     def _ids(self, slots: Integers) -> list[str]:
@@ -596,9 +535,9 @@ class RowsOfKeys:
         asked = rounds.pending.graph[slot]
         observed = rounds.observe(slot, asked if graph is None else rounds.bank.told(graph, asked))
         if learn:
-            self._family._learn(row, round_, LossColumns(losses, losses), graph)  # noqa: SLF001
+            rounds.learn(row, round_, LossColumns(losses, losses), graph, None, self._family.threads)
         else:
-            rounds.cancel(slot, lost=True)
+            rounds.cancel(row, round_, lost=True)
         return observed
 
     def drawn(self, row: Integers, round_: Integers) -> tuple[Floats | None, list[int]]:
@@ -627,16 +566,17 @@ class RowsOfKeys:
     def graphs(self) -> list[FeedbackGraph]:
         """The graphs of the file that `contents` describes: the own one, and those of pending decisions."""
         pending = self._rounds.pending
-        used = np.unique(np.append(0, pending.graph[pending.key >= 0]))
+        used = np.unique(np.append(0, pending.graph[self._rounds.in_order()]))
         return [self._rounds.bank.graphs[g] for g in used.tolist()]
 
     def cancel(self, row: Integers, round_: Integers, *, lost: bool = False) -> None:
         """Give up pending decisions, as `Family.cancel` does."""
-        self._rounds.cancel(self._pending(row, round_), lost=lost)
+        self._pending(row, round_)
+        self._rounds.cancel(row, round_, lost=lost)
 
     def override(self, row: Integers, round_: Integers, arms: Integers) -> None:
         """Say that pending decisions were carried out with other arms."""
-        self._rounds.override(self._pending(row, round_), arms.tolist())
+        self._rounds.override(row, round_, arms.tolist())
 
     def _pending(self, row: Integers, round_: Integers) -> Integers:
         slot = self._rounds.find(row, round_)
@@ -650,32 +590,6 @@ def _identity(rounds: Rounds) -> tuple[Any, ...]:
     setup = rounds.setup
     own = {} if rounds.regressor is None else rounds.regressor.options
     return setup.tag, setup.scale, setup.graph.content_hash, setup.certificate, setup.alarm, setup.advisers, own
-
-
-def _resumed(saved: codec.Saved, keys: Keys) -> Rounds:
-    """Return the rounds of a file."""
-    bank = Bank(saved.setup.learner, saved.setup.options, saved.graphs)
-    rounds = Rounds(saved.setup, bank, saved.told.shape[1], saved.regressor)
-    rounds.keys, rounds.names, rounds.observers, rounds.pool = keys, saved.names, saved.observers, saved.pool
-    n = len(keys)
-    words = np.zeros((n, rounds.layout.kept), np.uint64)
-    for name, array in saved.state.items():
-        rounds.layout.column(words, name)[...] = array
-    none = [np.full(n, -1, np.int64) for _ in range(4)]
-    rounds.rows = rounds.rows._replace(
-        state=words,
-        common=none[0],
-        seed=saved.seed,
-        round=saved.round,
-        first=none[1],
-        last=none[2],
-        outstanding=none[3],
-        told=saved.told,
-        scale=saved.scale,
-    )
-    places = np.array([bank.place(graph) for graph in saved.graphs], np.int64)
-    rounds.let_wait(saved.pending | {"graph": places[saved.pending["graph"]]})
-    return rounds
 
 
 def _check_order(rounds: Rounds, named: naming.Decisions, batch: BatchColumns) -> None:

@@ -50,6 +50,7 @@ class Bank:
         self._whose = whose
         self._places: dict[tuple[str, str], int] = {}
         self._arrays: BankArrays | None = None
+        self._many = _MANY
         self.graphs: list[FeedbackGraph] = []
         for graph in graphs:
             self.place(graph)
@@ -150,15 +151,17 @@ class Bank:
         there = np.stack([present(each) for each in self.graphs])
         return np.asarray(~there[graph[of], arm])
 
-    def forget(self, used: Places) -> Places | None:
-        """Forget graphs that nothing pending needs, if there are many; return the new place of each of `used`."""
-        if len(self.graphs) <= _MANY:
-            return None
+    @property
+    def has_many(self) -> bool:
+        """Whether there are so many that it is worth looking for those that nothing needs."""
+        return len(self.graphs) > self._many
+
+    def forget(self, used: Places) -> Places:
+        """Forget all graphs but the own one and those that are `used`; return the new place of each of these."""
         kept, places = np.unique(np.append(0, used), return_inverse=True)
-        if len(self.graphs) < 2 * kept.size:
-            return None
         graphs = [self.graphs[g] for g in kept.tolist()]
         self.__init__(self._learner, self.options, graphs, self._whose)  # type: ignore[misc]  # all of it anew
+        self._many = max(_MANY, 2 * len(graphs))
         return np.asarray(places.reshape(-1)[1:])
 
     def _checked(self, graph: FeedbackGraph) -> FeedbackGraph:

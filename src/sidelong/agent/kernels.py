@@ -1,12 +1,11 @@
 """The kernels of ask, tell and cancel: templates, compiled once for each learner.
 
-`ask_one` and `tell_one` play a single key, whose state is at hand; `ask_many`, `tell_many` and `drop_many` play the
-keys of a family, whose states lie in a table. Both call `learn` and the learner's kernels by the names of
-`learners.interface`, as the loop of a simulation does. So the run of a key is that of an agent, to the bit.
-
-To hand arrays over to a kernel takes as long as most of them run. So `ask_one` and `tell_one` get what stays the same
-from round to round as one address, and what `tell` checks, what the learner learns and what is counted beside it are
-one call.
+Keys and their pending decisions are rows of tables (`Rows`, `Pending`), of which an agent has one key and a family
+many. `ask_many`, `tell_many` and `drop_many` play any of them. `ask_one` and `tell_one` do the same for the key of an
+agent: its state is at hand, and what stays the same from round to round comes as one address, because to hand arrays
+over to a kernel takes as long as most of them run. All of them call `learn`, `note_drawn` and the learner's kernels by
+the names of `learners.interface`, as the loop of a simulation does. So the run of a key is that of an agent, to the
+bit.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from sidelong.agent.observers import (
     note_told,
     row_of,
 )
-from sidelong.agent.rules import FITS, check
+from sidelong.agent.rules import CANCELLED_SIZE, FITS, NOT_PENDING, check, hash_one
 from sidelong.evaluation.advisers import judge
 from sidelong.evaluation.certificates import NOT_TOLD, TOLD, TOLD_WITH_GRAPH
 from sidelong.graphs.arrays import GraphArrays, observe
@@ -68,7 +67,7 @@ ADVISED = False  # whether the learner takes advice
 BEFORE, ROWS_BEFORE = 0, 0  # how many numbers the trace has before the advice: these, and so many for each arm
 
 
-class Workspace(NamedTuple):
+class Scratch(NamedTuple):
     """What a kernel computes in."""
 
     losses: np.ndarray  #: (K,)
@@ -76,8 +75,8 @@ class Workspace(NamedTuple):
     P: np.ndarray  #: (K,)
 
     @classmethod
-    def new(cls, n_arms: int) -> Workspace:
-        """Return room for so many arms."""
+    def new(cls, n_arms: int) -> Scratch:
+        """Return arrays for so many arms."""
         return cls(np.zeros(n_arms), np.ones(n_arms, np.bool_), np.zeros(n_arms))
 
 
@@ -86,9 +85,10 @@ class KeyArrays(NamedTuple):
 
     params: Any
     state: Any
+    rows: Rows  #: one of them, whose `state` is the memory that the state lies in
     observers: Observers
-    room: Workspace
-    seed: int
+    scratch: Scratch
+    initial: int  #: how many initial rounds there are
 
 
 class Rows(NamedTuple):
@@ -102,18 +102,23 @@ class Rows(NamedTuple):
     last: np.ndarray  #: int64: the newest one
     outstanding: np.ndarray  #: int64: how many are pending, without those of initial rounds
     told: np.ndarray  #: int64, (remembered, 4): the decisions that were told last, as `rules.marks_of` has them
+    settled: np.ndarray  #: int64: how many were told or cancelled; the last one is at ``told[(settled - 1) % size]``
     scale: np.ndarray  #: best and worst, if keys have scales of their own; else of no columns
 
 
 class Pending(NamedTuple):
-    """A row for each pending decision of a family, and free ones: a linked list for each key."""
+    """A row for each pending decision, and others that are settled or free: a linked list for each key.
 
-    key: np.ndarray  #: int64: its row of `Rows`; -1 if it is free
+    What a decision was drawn with is written once, and no row is used twice.
+    """
+
+    key: np.ndarray  #: int64: its row of `Rows`; -1 if nothing is pending there
     round: np.ndarray  #: int64
     arm: np.ndarray  #: int64
     carried: np.ndarray  #: int64: the arm that was carried out
     graph: np.ndarray  #: int64: its place in the bank
     next: np.ndarray  #: int64: the next one of the same key, -1 if there is none
+    previous: np.ndarray  #: int64: the one before it
     outstanding: np.ndarray  #: int64: as in `DrawnRound`, with the next three
     probability: np.ndarray  #: with which the arm was drawn
     p: np.ndarray
@@ -123,7 +128,7 @@ class Pending(NamedTuple):
 
 
 #: What is kept of a pending decision: all but the links between those of one key.
-PENDING = tuple(name for name in Pending._fields if name != "next")
+PENDING = tuple(name for name in Pending._fields if name not in {"next", "previous"})
 
 
 class ThreadWorkspace(NamedTuple):
@@ -131,7 +136,7 @@ class ThreadWorkspace(NamedTuple):
 
     state: Any
     buffer: np.ndarray  #: that the state lies on
-    room: Workspace
+    scratch: Scratch
     trace: np.ndarray
     common: np.ndarray  #: the states that keys have in common, which all threads read
 
@@ -143,9 +148,7 @@ class AskBatch(NamedTuple):
     graph: np.ndarray
     slot: np.ndarray  #: the row of `Pending` that each decision gets
     after: np.ndarray  #: the place in common of the state that each key is likely to come to; -1 if there is none
-    given: (
-        np.ndarray
-    )  #: (n, w): what is known before the draw, the last w numbers of the trace; of no columns if nothing
+    given: np.ndarray  #: (n, w): what is known before the draw, the last w numbers of the trace
     arm: np.ndarray
     probability: np.ndarray
 
@@ -164,7 +167,7 @@ class TellBatch(NamedTuple):
 def count_advice(
     observers: Observers, graph: GraphArrays, drawn: DrawnRound, losses: np.ndarray, how: int, P: np.ndarray
 ) -> None:
-    """Count a round for those who have advised in it; `P` is room."""
+    """Count a round for those who have advised in it; `P` is scratch."""
     if ADVISED:
         advice = drawn.trace[BEFORE + ROWS_BEFORE * drawn.p.size :]
         if advice.size > 0:
@@ -178,24 +181,24 @@ def learn(
     asked: GraphArrays,
     drawn: DrawnRound,
     observers: Observers,
-    room: Workspace,
+    scratch: Scratch,
     last: int,
     foreseen: bool,  # noqa: FBT001  # kernels have no names
 ) -> None:
-    """Learn the losses in `room`, and count them; `last` is the last round that was drawn.
+    """Learn the losses in `scratch`, and count them; `last` is the last round that was drawn.
 
     The graph is that of the outcome, which may be another than the one that was `asked` with.
 
     A decision that was carried out with another arm than the drawn one teaches the means what that arm revealed. The
     learner lets go of it: its estimates are without bias only for arms that it drew itself.
     """
-    absent = mark_present(graph, room.present)
-    P = room.P
+    absent = mark_present(graph, scratch.present)
+    P = scratch.P
     known = drawn.carried == drawn.arm
     if drawn.carried != drawn.arm:
-        release(params, state, graph, Asked(drawn.t, drawn.p, drawn.trace, room.present, absent, NO_SEED, 0))
+        release(params, state, graph, Asked(drawn.t, drawn.p, drawn.trace, scratch.present, absent, NO_SEED, 0))
     else:
-        told = Told(drawn.t, drawn.arm, drawn.p, room.losses, drawn.trace, room.present, absent, asked)
+        told = Told(drawn.t, drawn.arm, drawn.p, scratch.losses, drawn.trace, scratch.present, absent, asked)
         update(params, state, graph, told)
         if SPARING:  # a constant: what does not hold is not compiled
             P = drawn.p
@@ -203,43 +206,128 @@ def learn(
             known = False
         else:
             chances(graph, drawn.arm, drawn.p, P)
-    note_told(observers, graph, drawn, room.losses, P, known, foreseen)
+    note_told(observers, graph, drawn, scratch.losses, P, known, foreseen)
     if drawn.carried != drawn.arm:
-        note_dropped(observers, graph, drawn, OVERRIDDEN, room.P)
-        count_advice(observers, graph, drawn, room.losses, NO_FEEDBACK, room.P)
+        note_dropped(observers, graph, drawn, OVERRIDDEN, scratch.P)
+        count_advice(observers, graph, drawn, scratch.losses, NO_FEEDBACK, scratch.P)
         return
     eta = drawn.trace[ETA] if ETA >= 0 else 0.0
     theta = drawn.trace[THETA] if THETA >= 0 else 0.0
     note_delay(observers.delays, drawn, drawn.t < last, eta, theta, drawn.trace[MASS] if MASS >= 0 else 0.0)
     how = TOLD if foreseen else TOLD_WITH_GRAPH
-    certify(observers, graph, drawn, room.losses, how, room.P)
-    count_advice(observers, graph, drawn, room.losses, how, room.P)
+    certify(observers, graph, drawn, scratch.losses, how, scratch.P)
+    count_advice(observers, graph, drawn, scratch.losses, how, scratch.P)
 
 
-def ask_one(key: Packed, graph: Packed, t: int, p: np.ndarray, trace: np.ndarray) -> int:
-    """Return the arm of round t; the flags in `present` are all set before the first round."""
-    own, shown = key.value, graph.value
-    absent = mark_present(shown, own.room.present)
-    return draw(own.params, own.state, shown, Asked(t, p, trace, own.room.present, absent, own.seed, 0))
+@kernel
+def note_drawn(
+    rows: Rows,
+    row: int,
+    observers: Observers,
+    pending: Pending,
+    slot: int,
+    graph: int,
+    drawn: tuple[int, int, float],
+    absent: int,
+    initial: int,
+) -> None:
+    """Let a decision of a key be pending: its round, arm and probability; `observers` are those of the key."""
+    t, arm, chance = drawn
+    note_asked(observers, absent, pending.mean[slot])
+    rows.round[row] = t
+    pending.key[slot] = row
+    pending.round[slot] = t
+    pending.arm[slot] = arm
+    pending.carried[slot] = arm
+    pending.graph[slot] = graph
+    pending.probability[slot] = chance
+    pending.outstanding[slot] = rows.outstanding[row] if t > initial else -1
+    rows.outstanding[row] += t > initial
+    last = rows.last[row]
+    pending.next[slot] = -1
+    pending.previous[slot] = last
+    if last < 0:
+        rows.first[row] = slot
+    else:
+        pending.next[last] = slot
+    rows.last[row] = slot
+
+
+@kernel
+def unlink(rows: Rows, pending: Pending, slot: int) -> None:
+    """Take a decision out of those of its key that are pending."""
+    row, before, after = pending.key[slot], pending.previous[slot], pending.next[slot]
+    if before < 0:
+        rows.first[row] = after
+    else:
+        pending.next[before] = after
+    if after < 0:
+        rows.last[row] = before
+    else:
+        pending.previous[after] = before
+    rows.outstanding[row] -= pending.outstanding[slot] >= 0
+    pending.key[slot] = -1
+
+
+@kernel
+def remember(rows: Rows, row: int, t: int, size: int, losses: int, arms: int) -> None:
+    """Write down what a decision was told, as `rules.marks_of` has it, in the place of the oldest one."""
+    kept = rows.told.shape[1]
+    if kept > 0:
+        mark = rows.told[row, rows.settled[row] % kept]
+        mark[0] = t
+        mark[1] = size
+        mark[2] = losses
+        mark[3] = arms
+        rows.settled[row] += 1
+
+
+def ask_one(key: Packed, table: Packed, graph: Packed, slot: int, place: int) -> int:
+    """Return the arm of the next round, which is then pending in `slot`; the graph has this place in the bank.
+
+    The flags in `present` are all set before the first round, and the trace is zero but for what is known.
+    """
+    own, pending, shown = key.value, table.value, graph.value
+    p, trace, t = pending.p[slot], pending.trace[slot], int(own.rows.round[0]) + 1
+    absent = mark_present(shown, own.scratch.present)
+    asked = Asked(t, p, trace, own.scratch.present, absent, own.rows.seed[0], 0)
+    arm = draw(own.params, own.state, shown, asked)
+    if 0 <= arm < p.size:
+        chance = probability(own.params, own.state, shown, asked, arm) if SPARING else p[arm]
+        observers = row_of(own.observers, 0)
+        note_drawn(own.rows, 0, observers, pending, slot, place, (t, arm, chance), absent, own.initial)
+    return arm
 
 
 def tell_one(
     key: Packed,
+    table: Packed,
     graph: Packed,
     asked: Packed,
-    drawn: DrawnRound,
+    slot: int,
     given: int,
     best: float,
     worst: float,
-    last: int,
     foreseen: bool,  # noqa: FBT001
+    graph_key: int,
 ) -> int:
-    """Check the `given` values in the room of a key, and learn them if they fit; return what `rules.check` found."""
-    own, shown = key.value, graph.value
-    due = shown.stop[drawn.carried] - shown.start[drawn.carried]
-    found = check(own.room.losses, 0, given, due, best, worst, BINARY)
+    """Check the `given` values in the scratch of a key, and learn them if they fit; return what `rules.check` found."""
+    own, pending, shown, before = key.value, table.value, graph.value, asked.value
+    if pending.key[slot] < 0:
+        return NOT_PENDING
+    drawn = drawn_at(pending, slot, kept_size(before, pending, slot))
+    first = shown.start[drawn.carried]
+    due = shown.stop[drawn.carried] - first
+    losses = own.scratch.losses
+    found = check(losses, 0, given, due, best, worst, BINARY)
     if found == FITS:
-        learn(own.params, own.state, shown, asked.value, drawn, own.observers, own.room, last, foreseen)
+        rows = own.rows
+        learn(
+            own.params, own.state, shown, before, drawn, row_of(own.observers, 0), own.scratch, rows.round[0], foreseen
+        )
+        of_losses, of_arms = hash_one(losses.view(np.uint64), shown.targets[first : first + due], 0, due, graph_key)
+        remember(rows, 0, drawn.t, due, of_losses, of_arms)
+        unlink(rows, pending, slot)
     return found
 
 
@@ -249,16 +337,16 @@ def drop_one(
     graph: GraphArrays,
     drawn: DrawnRound,
     observers: Observers,
-    room: Workspace,
+    scratch: Scratch,
     lost: bool,  # noqa: FBT001
 ) -> None:
     """Let go of a decision that will never be told; one that was overridden was carried out, and counts as that."""
-    absent = mark_present(graph, room.present)
-    release(params, state, graph, Asked(drawn.t, drawn.p, drawn.trace, room.present, absent, NO_SEED, 0))
+    absent = mark_present(graph, scratch.present)
+    release(params, state, graph, Asked(drawn.t, drawn.p, drawn.trace, scratch.present, absent, NO_SEED, 0))
     why = LOST if lost else CANCELLED
-    note_dropped(observers, graph, drawn, why if drawn.carried == drawn.arm else OVERRIDDEN, room.P)
+    note_dropped(observers, graph, drawn, why if drawn.carried == drawn.arm else OVERRIDDEN, scratch.P)
     if lost or drawn.carried != drawn.arm:
-        count_advice(observers, graph, drawn, room.losses, NO_FEEDBACK, room.P)
+        count_advice(observers, graph, drawn, scratch.losses, NO_FEEDBACK, scratch.P)
 
 
 @kernel
@@ -319,6 +407,15 @@ def drawn_at(pending: Pending, slot: int, size: int) -> DrawnRound:
     )
 
 
+@kernel
+def kept_size(graph: GraphArrays, pending: Pending, slot: int) -> int:
+    """Return how many numbers of `p` the learner wrote: of a sparing one, as many as the drawn arm reveals."""
+    if not SPARING:
+        return pending.p.shape[1]  # type: ignore[no-any-return]
+    arm = pending.arm[slot]
+    return graph.stop[arm] - graph.start[arm]  # type: ignore[no-any-return]
+
+
 def ask_many(
     params: Any,
     workspace: ThreadWorkspace,
@@ -346,38 +443,22 @@ def ask_many(
         first = workspace.trace.size - asked.given.shape[1]
         for k in range(asked.given.shape[1]):
             workspace.trace[first + k] = asked.given[i, k]
-        absent = mark_present(graph, workspace.room.present)
-        round_ = Asked(t, p, workspace.trace, workspace.room.present, absent, rows.seed[row], 0)
+        absent = mark_present(graph, workspace.scratch.present)
+        round_ = Asked(t, p, workspace.trace, workspace.scratch.present, absent, rows.seed[row], 0)
         arm = draw(params, workspace.state, graph, round_)
         asked.arm[i] = arm
         if not 0 <= arm < p.size:
             continue
-        if SPARING:
-            asked.probability[i] = probability(params, workspace.state, graph, round_, arm)
-            if not keep:
-                for j in range(p.size):
-                    p[j] = probability(params, workspace.state, graph, round_, j)
-        else:
-            asked.probability[i] = p[arm]
+        chance = probability(params, workspace.state, graph, round_, arm) if SPARING else p[arm]
+        asked.probability[i] = chance
         if keep:
             keep_state(workspace, rows, row, asked.after[i])
             keep_trace(workspace.trace, pending.trace[slot])
-            note_asked(row_of(observers, row), absent, pending.mean[slot])
-            rows.round[row] = t
-            pending.key[slot] = row
-            pending.round[slot] = t
-            pending.arm[slot] = arm
-            pending.carried[slot] = arm
-            pending.graph[slot] = asked.graph[i]
-            pending.probability[slot] = asked.probability[i]
-            pending.outstanding[slot] = rows.outstanding[row] if t > initial else -1
-            rows.outstanding[row] += t > initial
-            pending.next[slot] = -1
-            if rows.first[row] < 0:
-                rows.first[row] = slot
-            else:
-                pending.next[rows.last[row]] = slot
-            rows.last[row] = slot
+            observers_ = row_of(observers, row)
+            note_drawn(rows, row, observers_, pending, slot, asked.graph[i], (t, arm, chance), absent, initial)
+        elif SPARING:
+            for j in range(p.size):
+                p[j] = probability(params, workspace.state, graph, round_, j)
 
 
 def tell_many(
@@ -400,42 +481,24 @@ def tell_many(
         low = told.offsets[i]
         count = told.offsets[i + 1] - low
         for k in range(count):
-            workspace.room.losses[k] = told.losses[low + k]
-        drawn = drawn_at(pending, slot, kept_size(bank, pending, slot))
+            workspace.scratch.losses[k] = told.losses[low + k]
+        before = select(bank, pending.graph[slot])
+        drawn = drawn_at(pending, slot, kept_size(before, pending, slot))
         learn(
             params,
             workspace.state,
             graph,
-            select(bank, pending.graph[slot]),
+            before,
             drawn,
             row_of(observers, row),
-            workspace.room,
+            workspace.scratch,
             rows.round[row],
             told.foreseen[i],
         )
         keep_state(workspace, rows, row, -1)
-        remember(rows.told[row], told.marks[i])
+        mark = told.marks[i]
+        remember(rows, row, mark[0], mark[1], mark[2], mark[3])
         unlink(rows, pending, slot)
-
-
-@kernel
-def kept_size(bank: BankArrays, pending: Pending, slot: int) -> int:
-    """Return how many numbers of `p` the learner wrote: of a sparing one, as many as the drawn arm reveals."""
-    if not SPARING:
-        return pending.p.shape[1]  # type: ignore[no-any-return]
-    g, arm = pending.graph[slot], pending.arm[slot]
-    return bank.stop[g, arm] - bank.start[g, arm]  # type: ignore[no-any-return]
-
-
-@kernel
-def remember(told: np.ndarray, mark: np.ndarray) -> None:
-    """Write down what a decision was told, and forget the oldest."""
-    for k in range(told.shape[0] - 1, 0, -1):
-        for column in range(4):
-            told[k, column] = told[k - 1, column]
-    if told.shape[0] > 0:
-        for column in range(4):
-            told[0, column] = mark[column]
 
 
 def drop_many(
@@ -447,37 +510,20 @@ def drop_many(
     bank: BankArrays,
     slots: np.ndarray,
     lost: bool,  # noqa: FBT001
+    marked: bool,  # noqa: FBT001
 ) -> None:
-    """Let go of decisions that will never be told."""
+    """Let go of decisions that will never be told; if `marked`, that they were cancelled is remembered."""
     for i in range(slots.size):
         slot = slots[i]
         row = pending.key[slot]
         fetch_state(workspace, rows, row)
         graph = select(bank, pending.graph[slot])
-        drawn = drawn_at(pending, slot, kept_size(bank, pending, slot))
-        drop_one(params, workspace.state, graph, drawn, row_of(observers, row), workspace.room, lost)
+        drawn = drawn_at(pending, slot, kept_size(graph, pending, slot))
+        drop_one(params, workspace.state, graph, drawn, row_of(observers, row), workspace.scratch, lost)
         keep_state(workspace, rows, row, rows.common[row])
+        if marked:
+            remember(rows, row, drawn.t, CANCELLED_SIZE, lost, 0)
         unlink(rows, pending, slot)
-
-
-@kernel
-def unlink(rows: Rows, pending: Pending, slot: int) -> None:
-    """Take a decision out of those of its key that are pending."""
-    row = pending.key[slot]
-    before = np.int64(-1)
-    at = rows.first[row]
-    while at != slot:
-        before = at
-        at = pending.next[at]
-    after = pending.next[slot]
-    if before < 0:
-        rows.first[row] = after
-    else:
-        pending.next[before] = after
-    if after < 0:
-        rows.last[row] = before
-    rows.outstanding[row] -= pending.outstanding[slot] >= 0
-    pending.key[slot] = -1
 
 
 @kernel
@@ -518,7 +564,6 @@ class Kernels(NamedTuple):
 
     ask_one: Callable[..., int]
     tell_one: Callable[..., int]
-    drop_one: Callable[..., None]
     ask_many: Callable[..., None]
     tell_many: Callable[..., None]
     drop_many: Callable[..., None]
@@ -540,9 +585,8 @@ def kernels_of(learner: Learner) -> Kernels:
     drawn = {"draw": drawing(learner), "probability": learner.probability}
     binary = Need.BINARY_LOSSES in learner.needs
     return Kernels(
-        bound(ask_one, f"ask_{own}", draw=drawn["draw"], **absent),
-        bound(tell_one, f"tell_{own}", learn=learning, BINARY=binary),
-        dropping,
+        bound(ask_one, f"ask_{own}", **drawn, **absent, **sparing),
+        bound(tell_one, f"tell_{own}", learn=learning, kept_size=sized, BINARY=binary),
         bound(ask_many, f"ask_many_{own}", **drawn, **absent, **sparing),
         bound(tell_many, f"tell_many_{own}", learn=learning, kept_size=sized),
         bound(drop_many, f"drop_many_{own}", drop_one=dropping, kept_size=sized),

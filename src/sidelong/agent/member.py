@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sidelong.agent import logs, naming, observers, rules
+from sidelong.agent import naming, rules
 from sidelong.agent.advice import read_one
 from sidelong.agent.estimates import estimates_of
-from sidelong.agent.observers import LOGGED
+from sidelong.agent.key import OneKey
 from sidelong.checks import short
 from sidelong.errors import FamilyError, UnknownDecisionError
-from sidelong.evaluation.advisers import AdvisersTable
 from sidelong.outcomes.revealed import Revealed
 from sidelong.outcomes.revealed_columns import RevealedColumns
 
@@ -21,16 +20,14 @@ if TYPE_CHECKING:
 
     from sidelong.agent.decision import Decision
     from sidelong.agent.family import Family
-    from sidelong.agent.observers import Lateness
     from sidelong.agent.rounds import Rounds
     from sidelong.estimates import Estimates
-    from sidelong.evaluation import Certificate, WorldHealth
     from sidelong.graphs.graph import FeedbackGraph
     from sidelong.keys import Key
     from sidelong.outcomes.revealed import Losses
 
 
-class Member:
+class Member(OneKey):
     """One key of a family: ``family[key]``. It keeps nothing of its own."""
 
     def __init__(self, family: Family, key: Key) -> None:
@@ -38,7 +35,7 @@ class Member:
         self.key = key
 
     @property
-    def _rounds(self) -> Rounds:
+    def _rounds(self) -> Rounds:  # type: ignore[override]  # that of the family, which changes when an arm comes
         return self._family._rounds  # noqa: SLF001  # a part of the family
 
     @property
@@ -51,11 +48,6 @@ class Member:
         """How many decisions were asked for."""
         row = self._rounds.keys.row(self.key)
         return 0 if row < 0 else int(self._rounds.rows.round[row])
-
-    @property
-    def pending(self) -> tuple[Decision, ...]:
-        """The decisions that were neither told nor cancelled, oldest first."""
-        return tuple(map(self._rounds.decision, self._slots()))
 
     def ask(
         self,
@@ -70,7 +62,7 @@ class Member:
             rows = read_one(advice, self._family.graph)
             advice = {name: row[None] if row.any() else None for name, row in rows.items()}
         self._family.ask([self.key], graph, available, advice, x=None if x is None else [x])
-        return self._rounds.decision(self._slots()[-1])
+        return self._decision(self._slots()[-1])
 
     def predict(self, x: Any) -> np.ndarray:
         """Return the predicted loss of each arm, as `ContextualAgent.predict` does."""
@@ -81,23 +73,9 @@ class Member:
         name = self._name(decision)
         if isinstance(losses, Revealed):
             return bool(self._family.tell([name], RevealedColumns.of_one(losses), graph))
-        found = naming.find(self._rounds, [name])
-        heard = rules.read_one(losses, self._rounds.named(*found)[1], self._family.remembers)
-        return bool(self._family._learn(*found, heard, graph))  # noqa: SLF001  # a part of the family
-
-    def override(self, decision: Decision | str, arm: int | str) -> Decision:
-        """Say that a pending decision was carried out with another arm, as `Agent.override` does."""
-        name = self._name(decision)
-        self._family.override([name], [arm])
-        return next(made for made in self.pending if made.id == name)
-
-    def cancel(self, decision: Decision | str, *, lost: bool = False) -> bool:
-        """Give up a decision, as `Agent.cancel` does."""
-        return bool(self._family.cancel([self._name(decision)], lost=lost))
-
-    def expire(self, age: int, *, lost: bool = False) -> list[str]:
-        """Give up old decisions of this key, as `Agent.expire` does; return their ids."""
-        return self._rounds.expire(np.array(self._slots(), np.int64), age, lost=lost)
+        row, round_ = naming.find(self._rounds, [name])
+        heard = rules.read_one(losses, self._rounds.named(row, round_)[1], self._family.remembers)
+        return bool(self._rounds.learn(row, round_, heard, graph, None, self._family.threads))
 
     def _name(self, decision: Decision | str) -> str:
         """Return the id of a decision, if it is one of this key."""
@@ -108,6 +86,9 @@ class Member:
             )
         return name
 
+    def _round_of(self, decision: Decision | str) -> int:
+        return int(naming.find(self._rounds, [self._name(decision)]).round[0])
+
     def outlook(self, graph: FeedbackGraph | None = None) -> np.ndarray:
         """Return the probability of each arm in the key's next round, which is not drawn, as `Agent.outlook` does."""
         return np.asarray(self._family.outlook([self.key], graph)[0])
@@ -117,52 +98,13 @@ class Member:
         row = self._row()
         p, state = self._rounds.outlook(np.array([row]))
         gaps = self._rounds.setup.gaps(state)
-        return estimates_of(self._rounds.observers_of(row), gaps, p[0], self._family.graph)
-
-    def certificate(self, confidence: float = 0.95) -> Certificate:
-        """Return how much this key has lost so far, at most, beyond any fixed arm, as `Agent.certificate` does.
-
-        Raises:
-            EvaluationError: the family was not made with `certificate=True`.
-        """
-        return observers.certificate_of(self._rounds.observers_of(self._row()), self.pending, confidence)
-
-    def advisers(self, confidence: float = 0.95) -> AdvisersTable:
-        """Return what is known of each adviser for this key, as `Agent.advisers` does."""
-        row, rounds = self._row(), self._rounds
-        known = rounds.setup, rounds.observers_of(row), rounds.state_of(row), self.pending
-        return AdvisersTable(observers.advisers_of(*known, confidence, tuple(rounds.scales()[row].tolist())))
-
-    @property
-    def allowance_left(self) -> float:
-        """What is left of the allowance of this key, as of an `Agent`."""
-        row, rounds = self._row(), self._rounds
-        return rounds.setup.allowance_left(rounds.state_of(row), tuple(rounds.scales()[row].tolist()))
-
-    def lateness(self) -> Lateness:
-        """Return how late feedback was, as `Agent.lateness` does."""
-        outstanding = self._rounds.pending.outstanding[self._slots()].tolist()
-        delays = self._rounds.observers_of(self._row()).delays
-        return observers.lateness_of(self._rounds.setup, delays, outstanding, self.round)
-
-    def health(self) -> WorldHealth:
-        """Return whether the world has turned, as `Agent.health` does.
-
-        Raises:
-            EvaluationError: the family was not made with `health=True`.
-        """
-        return observers.health_of(self._rounds.setup, self._rounds.observers_of(self._row()), self.round)
+        return estimates_of(self._observers, gaps, p[0], self._family.graph)
 
     def learn(self, log: Any) -> int:
         """Learn the rounds of a log, as `Agent.learn` does; return how many had losses."""
         if self.key not in self._family:
             self._family.add([self.key])
-        row = self._row()
-        state = self._rounds.state_of(row)
-        rounds = logs.replay(self._rounds.setup, state, log)
-        self._rounds.set_state(row, state)
-        self._rounds.observers_of(row).delays[LOGGED] += rounds
-        return rounds
+        return super().learn(log)
 
     def _row(self) -> int:
         row = self._rounds.keys.row(self.key)

@@ -1,4 +1,4 @@
-"""Which decisions of a family a call names: by a batch, by ids, or in a table by ids or keys."""
+"""Which decisions a call names: by a decision, by a batch, by ids, or in a table by ids or keys."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 
 from sidelong.agent import feedback
 from sidelong.agent.batch import Batch
+from sidelong.agent.decision import Decision
 from sidelong.checks import short
 from sidelong.errors import DecisionError, LossError, UnknownDecisionError
 from sidelong.keys import read_keys
@@ -43,6 +44,37 @@ def read_feedback(rounds: Rounds, decisions: Any, losses: Any) -> tuple[Decision
     if isinstance(losses, RevealedColumns):
         return named, feedback.LossColumns(losses.losses, losses.losses)
     return named, feedback.of_many(losses)
+
+
+def round_of(rounds: Rounds, decision: Decision | str) -> int:
+    """Return the round of a decision of an agent, or of the name of one.
+
+    Raises:
+        UnknownDecisionError: the agent did not make it.
+    """
+    made, tag = int(rounds.rows.round[0]), rounds.setup.tag
+    if isinstance(decision, Decision):
+        number, ours = decision.round, decision.id == rounds.name(0, decision.round) and _is_alike(rounds, decision)
+    else:
+        digits, _, of = rounds.names.get(str(decision), str(decision)).partition("-")
+        number, ours = int(digits) if digits.isdecimal() and len(digits) < 19 else 0, of == tag
+    if not ours or not 1 <= number <= made:
+        raise UnknownDecisionError(
+            f"This agent made no decision {short(getattr(decision, 'id', decision))}. It has made {made}, "
+            f"named like 1-{tag}. Tell the agent that was asked, or load its saved state."
+        )
+    return number
+
+
+def _is_alike(rounds: Rounds, decision: Decision) -> bool:
+    """Tell whether a decision can be the pending one of its name.
+
+    An agent alike names its decisions alike, but has drawn others as soon as it was told something else.
+    """
+    slot = int(rounds.find(np.zeros(1, np.int64), np.array([decision.round]))[0])
+    p = decision.drawn.p  # arms may have come since, with a probability of 0
+    table = rounds.pending
+    return slot < 0 or (decision.arm == table.arm[slot] and np.array_equal(table.p[slot, : p.size], p, equal_nan=True))
 
 
 def find(rounds: Rounds, decisions: Any) -> Decisions:

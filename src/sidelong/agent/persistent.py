@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
+    from sidelong.agent.rounds import Rounds
     from sidelong.agent.setup import Setup
     from sidelong.graphs.graph import FeedbackGraph
     from sidelong.learners.interface import Learner
@@ -22,7 +23,11 @@ if TYPE_CHECKING:
 class Persistent:
     """An agent or a family: a setup that is played, and that can be saved, loaded and pickled."""
 
-    _setup: Setup
+    _rounds: Rounds
+
+    @property
+    def _setup(self) -> Setup:
+        return self._rounds.setup
 
     @property
     def learner(self) -> str:

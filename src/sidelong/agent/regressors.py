@@ -32,16 +32,42 @@ HEAVIEST = 20.0
 
 
 class Regressor(Protocol):
-    """What an agent asks of it. What `read` returns stays as it is until the round is learned."""
+    """What the engine asks of it. What `read` returns stays as it is until the round is learned."""
+
+    @property
+    def kind(self) -> str:
+        """Of which kind features are; empty before the first ones."""
+
+    @property
+    def width(self) -> int:
+        """How many numbers the engine keeps of the features of a decision."""
 
     def read(self, x: Any) -> Any:
         """Return `x` as it is kept with a decision; refuse one that is not like those before."""
+
+    def keep(self, kind: str, columns: int) -> None:
+        """Let all features be of this kind, and of so many columns, from now on."""
+
+    def stored(self, kept: Any) -> Floats:
+        """Return the numbers that the engine keeps of what was read."""
+
+    def kept(self, row: Floats) -> Any:
+        """Return what `read` returned, from these numbers."""
+
+    def forget(self, rows: Floats) -> None:
+        """Forget what was kept for others than these decisions."""
 
     def predict(self, kept: Any, f: Floats) -> None:
         """Write into `f` the predicted loss of each arm."""
 
     def learn(self, kept: Any, arms: Arms, losses: Floats, weights: Floats) -> None:
         """Learn the losses of some arms, each with its weight."""
+
+    def merged(self, parts: list[tuple[Any, npt.NDArray[np.int64]]]) -> Any:
+        """Return some rows of several together."""
+
+    def contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return everything, as a part of the header and arrays of a state file."""
 
 
 class Ridge:
@@ -59,10 +85,10 @@ class Ridge:
         self._forgetting = check_number(LearnerError, "forgetting", forgetting, above=0, most=1)
         hashed = check_whole(LearnerError, "hashed", hashed, 1, 4096)
         self._reader = Reader(n_arms, hashed, constant=True, most=_MOST * math.sqrt(self._penalty))
-        self._keys = keys  # how many rows are in use; there may be room for more
+        self._keys = keys  # how many rows are in use; there may be more
         self._ends = np.zeros(2, np.int64)  # where the losses of an agent's decision begin and end
         self._states: ridge.State | None = None
-        self._room: ridge.Scratch | None = None
+        self._scratch: ridge.Scratch | None = None
         self._predict: Any = None
         self._learn: Any = None
 
@@ -113,7 +139,7 @@ class Ridge:
         return ridge.State(*(np.repeat(each[None], keys, axis=0) for each in first))
 
     def extend(self, keys: int) -> None:
-        """Let there be so many keys; room for them grows by half at least."""
+        """Let there be so many keys; the table grows by half at least."""
         self._keys = keys
         if self._states is not None and keys > len(self._states.w):
             before = len(self._states.w)
@@ -134,15 +160,20 @@ class Ridge:
             at += rows.size
         return made
 
+    def stored(self, kept: tuple[str, Floats]) -> Floats:
+        """Return the numbers that are kept of what was read."""
+        return kept[1].reshape(-1)
+
     def kept(self, row: Floats) -> tuple[str, Floats]:
         """Return what `read` returned, from the numbers that are kept of it."""
-        return self.kind, row.reshape(self._shape).copy()
+        return self.kind, row.reshape(self._shape)
+
+    def forget(self, rows: Floats) -> None:
+        """Forget nothing: features are kept with their decisions."""
 
     def predict(self, kept: tuple[str, Floats], f: Floats) -> None:
         """Write into `f` the predicted loss of each arm."""
-        kind, table = kept
-        self.keep(kind, table.shape[1])
-        self._predict(self._states, _FIRST, table[None], f[None])
+        self._predict(self._states, _FIRST, kept[1][None], f[None])
 
     def predict_many(self, rows: npt.NDArray[np.int64], tables: Floats | None) -> Floats:
         """Return the predicted loss of each arm, for the tables of some keys."""
@@ -154,7 +185,7 @@ class Ridge:
     def learn(self, kept: tuple[str, Floats], arms: Arms, losses: Floats, weights: Floats) -> None:
         """Learn the losses of some arms, each with its weight."""
         self._ends[1] = arms.size
-        known = self._states, self._room, _FIRST, kept[1][None], self._ends
+        known = self._states, self._scratch, _FIRST, kept[1][None], self._ends
         self._learn(*known, arms, losses, weights, self._forgetting)
 
     def learn_many(
@@ -169,15 +200,15 @@ class Ridge:
         """Learn the losses of some arms of each of some keys, for what was kept of their features."""
         tables = kept.reshape(rows.size, *self._shape)
         if rows.size:
-            known = self._states, self._room, rows, tables, offsets
+            known = self._states, self._scratch, rows, tables, offsets
             self._learn(*known, arms, losses, weights, self._forgetting)
 
     def _begin(self, states: ridge.State) -> None:
-        self._states, self._room = states, ridge.make_room(ridge.State(*(array[0] for array in states)))
+        self._states, self._scratch = states, ridge.make_room(ridge.State(*(array[0] for array in states)))
         table, f = np.zeros((1, *self._shape)), np.zeros((1, self._n_arms))
         bind(self, "_predict", ridge.predict_many, states, _FIRST, table, f, of="ridge regression")
         told = _FIRST, table, np.zeros(2, np.int64), np.zeros(1, np.int32), f[0], f[0], 1.0
-        bind(self, "_learn", ridge.learn_many, states, self._room, *told, of="ridge regression")
+        bind(self, "_learn", ridge.learn_many, states, self._scratch, *told, of="ridge regression")
 
     def contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return everything, as a part of the header and arrays of a state file."""
@@ -272,7 +303,49 @@ class Foreign:
         self._model = model
         self._models: list[Any] = []
         self._learned: list[bool] = []
+        self._kept: dict[int, Any] = {}  # what was read for pending decisions, by the numbers that the engine keeps
+        self._next = 0
         self._reader = Reader(n_arms, check_whole(LearnerError, "hashed", hashed, 1, 4096), constant=False)
+
+    #: The engine keeps a number for each decision, by which its features are found.
+    width = 1
+
+    @property
+    def kind(self) -> str:
+        """Of which kind features are; empty before the first ones."""
+        return self._reader.kind
+
+    def keep(self, kind: str, columns: int) -> None:
+        """Let all features be of this kind, and of so many columns, from now on."""
+        count = 1 if "rows" in kind else self._n_arms
+        self._models = [copy.deepcopy(self._model) for _ in range(count)]
+        self._learned = [False] * count
+        self._reader.keep(kind, columns)
+
+    def stored(self, kept: tuple[str, int, list[Any]]) -> Floats:
+        """Return the number by which `kept` is found."""
+        self._next += 1
+        self._kept[self._next] = kept
+        return np.array([float(self._next)])
+
+    def kept(self, row: Floats) -> tuple[str, int, list[Any]]:
+        """Return what `read` returned, from the number that is kept of it."""
+        return self._kept[int(row[0])]  # type: ignore[no-any-return]
+
+    def forget(self, rows: Floats) -> None:
+        """Forget the features of other decisions than these."""
+        self._kept = {number: self._kept[number] for number in map(int, rows[:, 0])}
+
+    def merged(self, parts: list[tuple[Foreign, npt.NDArray[np.int64]]]) -> Foreign:
+        """Return the only one."""
+        return parts[0][0]
+
+    def contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Refuse: a model of another package has no format that would open for ever."""
+        raise StateFileError(
+            "An agent can be saved with regressor='ridge'. A model of another package has no format that opens "
+            "for ever; pickle the agent, and load it with the same versions of all packages."
+        )
 
     def read(self, x: Any) -> tuple[str, int, list[Any]]:
         """Return the kind of `x`, its number of features, and what the model takes: one for all arms or for each."""
@@ -287,13 +360,7 @@ class Foreign:
 
     def predict(self, kept: tuple[str, int, list[Any]], f: Floats) -> None:
         """Write into `f` the predicted loss of each arm: 0 of a model that has learned nothing yet."""
-        kind, size, rows = kept
-        if not self._models:
-            count = 1 if "rows" in kind else self._n_arms
-            self._models = [copy.deepcopy(self._model) for _ in range(count)]
-            self._learned = [False] * count
-            self._reader.keep(kind, size)
-        found = np.zeros(self._n_arms)
+        rows, found = kept[2], np.zeros(self._n_arms)
         for arm in range(self._n_arms):
             m = arm if len(self._models) > 1 else 0
             if self._learned[m]:

@@ -1,42 +1,39 @@
-"""The keys of a family with their states, observers and pending decisions, and the threads that play them."""
+"""The engine: keys with their states, observers and pending decisions, and the rules of ask, tell, cancel and override.
+
+An agent is the engine with one key (`single`), a family with many. What either is asked or told comes here by the rows
+of keys and by rounds.
+"""
 
 from __future__ import annotations
 
 import concurrent.futures
 import itertools
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from sidelong._jit import bind
-from sidelong.agent.decision import decision_at
+from sidelong.agent import rules
+from sidelong.agent.codec import Saved
 from sidelong.agent.graphs import Bank
 from sidelong.agent.kernels import (
     PENDING,
     AskBatch,
+    KeyArrays,
     Pending,
     Rows,
+    Scratch,
     TellBatch,
     ThreadWorkspace,
-    Workspace,
     find_many,
     kernels_of,
     observe_many,
 )
-from sidelong.agent.observers import Observers
+from sidelong.agent.observers import ABSENT, Observers
 from sidelong.agent.pool import PooledTrust
-from sidelong.agent.regressors import Ridge, weights_of
-from sidelong.agent.rules import (
-    ROUND,
-    SIZE,
-    NamedDecisions,
-    cancelled_mark,
-    check_cancelled,
-    overriding_arm,
-    refuse_outcome,
-)
-from sidelong.agent.states import Layout, SharedStates
+from sidelong.agent.regressors import weights_of
+from sidelong.agent.states import MANY_STATES, Layout, SharedStates
 from sidelong.checks import check_whole, short
 from sidelong.errors import LearnerError
 from sidelong.graphs.presence import with_absent_arm
@@ -48,7 +45,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from sidelong.agent.decision import Decision
+    from sidelong.agent.feedback import LossColumns
+    from sidelong.agent.rules import Accepted, NamedDecisions
     from sidelong.agent.setup import Setup
     from sidelong.graphs.graph import FeedbackGraph
     from sidelong.keys import Key
@@ -60,19 +58,14 @@ if TYPE_CHECKING:
 _FEW = 512
 #: So many keys at a time have their next probabilities computed.
 _CHUNK = 4096
-#: A key remembers what it was told for this many decisions, unless it is told otherwise.
-REMEMBERED = 4
-
-
-def new_pending(setup: Setup, size: int = 0, features: int = 0) -> Pending:
-    """Return a table of free rows, for decisions with so many features in all."""
-    key, round_, arm, carried, graph, following, outstanding = np.full((7, size), -1, np.int64)
-    reals = [np.empty((size, width)) for width in (setup.graph.n_arms, setup.n_traces, setup.n_means, features)]
-    return Pending(key, round_, arm, carried, graph, following, outstanding, np.empty(size), *reals)
+#: A key remembers what it was told for this many decisions, unless it is told otherwise; and an agent for these.
+REMEMBERED, REMEMBERED_BY_AGENT = 4, 10_000
+#: The table of an agent's decisions has at least so many rows and at most so many bytes, unless more are pending.
+_FEWEST, _BYTES = 16, 2**18
 
 
 def longer(array: np.ndarray, used: int, size: int) -> np.ndarray:
-    """Return an array with room for `size` rows, of which the first `used` are kept; it grows by half at least."""
+    """Return an array of `size` rows at least, of which the first `used` are kept; it grows by half at least."""
     if size <= len(array):
         return array
     grown = np.zeros((max(size, min(len(array) + len(array) // 2, 2 * size)), *array.shape[1:]), array.dtype)
@@ -91,28 +84,47 @@ class DrawnColumns(NamedTuple):
 
 
 class Rounds:
-    """All that a family keeps. Rows beyond the number of keys are room for more."""
+    """All that an agent or a family keeps. Tables may have more rows than there are keys.
+
+    Args:
+        setup: what it began with.
+        bank: its graphs, if it has more than its own.
+        remembers: for how many decisions each key remembers what it was told.
+        regressor: what predicts losses from features, if anything does.
+        single: whether it is an agent: it has one key without a name, from the start.
+    """
 
     def __init__(
-        self, setup: Setup, bank: Bank | None = None, remembers: int = REMEMBERED, regressor: Ridge | None = None
+        self,
+        setup: Setup,
+        bank: Bank | None = None,
+        remembers: int = REMEMBERED,
+        regressor: Any = None,
+        *,
+        single: bool = False,
     ) -> None:
         self.setup = setup
-        self.regressor = regressor  #: what predicts losses from features, with a row for each key
-        self.bank = Bank(setup.learner, setup.options, [setup.graph]) if bank is None else bank
+        self.single = single
+        self.regressor = regressor  #: a `Ridge`, or of a single key any `Regressor`
+        self.bank = new_bank(setup, [setup.graph], single=single) if bank is None else bank
         self.layout = Layout(setup.learner, setup.state)
         self.first_state = self.layout.filled(setup.state)  #: of a key before its first round
         self.first_observers = setup.observers()
-        self.common = SharedStates(self.layout.kept)
+        self.common = SharedStates(self.layout.kept, 0 if single else MANY_STATES)
         self.keys = Keys()
         self.names: dict[str, str] = {}  #: the ids of decisions that a service made, by the names it gave them
         longs = np.empty(0, np.int64)
         told, words = np.empty((0, remembers, 4), np.int64), np.empty((0, self.layout.kept), np.uint64)
-        self.rows = Rows(words, longs, np.empty(0, np.uint64), longs, longs, longs, longs, told, np.empty((0, 0)))
+        seeds, scales = np.empty(0, np.uint64), np.empty((0, 0))
+        self.rows = Rows(words, longs, seeds, longs, longs, longs, longs, told, longs, scales)
         self.observers = Observers(*(np.empty((0, *each.shape), each.dtype) for each in self.first_observers))
         self.pending = self.new_pending()
-        self.free = np.empty(0, np.int64)  #: the rows of `pending` that no decision has
+        self.used = 0  #: how many rows of `pending` were used, from the first on
+        self._waiting = 0  # how many of them have a pending decision, in a family
         self._workspaces: list[ThreadWorkspace] = []
         self._pool = PooledTrust.new(len(setup.advisers)) if setup.pooled else None
+        if single:
+            self.add([""])
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -149,24 +161,31 @@ class Rounds:
                     0,
                     0,
                 ),
-                "drop": (made.drop_many, long, flag),
+                "drop": (made.drop_many, long, flag, flag),
             }
             loop, *batch = batches[name]
             bind(self, f"_{name}", loop, *self._parts(self.workspace(0)), *batch, of=str(self.setup.learner.name))
         return getattr(self, f"_{name}")  # type: ignore[no-any-return]
 
     def _parts(self, workspace: ThreadWorkspace, pending: Pending | None = None) -> tuple[Any, ...]:
-        room = self.pending if pending is None else pending
-        return self.setup.params, workspace, self.rows, self.observers, room, self.bank.arrays
+        table = self.pending if pending is None else pending
+        return self.setup.params, workspace, self.rows, self.observers, table, self.bank.arrays
 
     def workspace(self, number: int) -> ThreadWorkspace:
-        """Return what a thread works on."""
+        """Return what a thread works on: the first thread from 1; 0 is for what changes no key."""
         while len(self._workspaces) <= number:
-            buffer = self.first_state.copy()  # what is no room but never changes is there too
-            room = Workspace.new(self.setup.graph.n_arms)
+            buffer = self.first_state.copy()  # what is scratch but never changes is there too
+            scratch = Scratch.new(self.setup.graph.n_arms)
             trace = np.zeros(self.setup.n_traces)
-            self._workspaces.append(ThreadWorkspace(self.layout.on(buffer), buffer, room, trace, self.common.states))
+            self._workspaces.append(ThreadWorkspace(self.layout.on(buffer), buffer, scratch, trace, self.common.states))
         return self._workspaces[number]
+
+    def attach(self) -> KeyArrays:
+        """Return what the kernels of a single key take: its state is where the first thread computes on it."""
+        own = self.workspace(1)
+        own.buffer[: self.layout.kept] = self.rows.state[0]
+        self.rows = self.rows._replace(state=own.buffer[None, : self.layout.kept])
+        return KeyArrays(self.setup.params, own.state, self.rows, self.observers, own.scratch, self.setup.initial)
 
     # Keys
 
@@ -178,14 +197,16 @@ class Rounds:
         for array, first in zip(self.observers, self.first_observers, strict=True):
             if first.any():
                 array[n:size] = first
-        rows.common[n:size] = self.common.place(self.first_state[: self.layout.kept])
-        rows.seed[n:size] = seeds_of(new, self.setup.seed)
-        rows.round[n:size] = rows.outstanding[n:size] = 0
+        rows.common[n:size] = place = self.common.place(self.first_state[: self.layout.kept])
+        if place < 0:
+            rows.state[n:size] = self.first_state[: self.layout.kept]
+        rows.seed[n:size] = self.setup.seed if self.single else seeds_of(new, self.setup.seed)
+        rows.round[n:size] = rows.outstanding[n:size] = rows.settled[n:size] = 0
         rows.first[n:size] = rows.last[n:size] = -1
         if rows.scale.shape[1]:
             rows.scale[n:size] = self.setup.ends
         self.keys.add(new)
-        if self.regressor is not None:
+        if self.regressor is not None and not self.single:
             self.regressor.extend(size)
         return np.arange(n, size)
 
@@ -216,53 +237,96 @@ class Rounds:
 
     def remember(self, decisions: int) -> None:
         """Let each key remember what it was told for so many decisions, from now on."""
-        self.rows = self.rows._replace(told=self.remembered(decisions))
+        self._set_told(self.remembered(decisions))
+
+    def _set_told(self, told: Integers) -> None:
+        """Let keys remember what they were told, the last one first."""
+        self.rows.settled[:] = told.shape[1]
+        self.rows = self.rows._replace(told=np.ascontiguousarray(told[:, ::-1]))
 
     def remembered(self, decisions: int) -> Integers:
-        """Return what keys were told, for so many decisions of each."""
-        told = self.rows.told
-        kept = np.zeros((len(told), decisions, 4), np.int64)
-        kept[:, : told.shape[1]] = told[:, :decisions]
+        """Return what keys were told, for so many decisions of each, the last one first; zeros where there are less."""
+        told, settled = self.rows.told, self.rows.settled
+        kept, some = np.zeros((len(told), decisions, 4), np.int64), min(decisions, told.shape[1])
+        if some:
+            places = (settled[:, None] - 1 - np.arange(some)) % told.shape[1]
+            kept[:, :some] = told[np.arange(len(told))[:, None], places]
         return kept
+
+    def correct_mark(self, row: int, mark: Integers) -> None:
+        """Let what is remembered of the decision that was just told be this."""
+        told = self.rows.told[row]
+        if len(told):
+            told[(self.rows.settled[row] - 1) % len(told)] = mark
 
     def keep_features(self, kind: str, columns: int) -> None:
         """Let all features be of this kind, and of so many columns, from the first decision on."""
         if self.regressor is not None and not self.regressor.kind:
             self.regressor.keep(kind, columns)
-            self.pending, self.free = self.new_pending(), np.empty(0, np.int64)
+            self.pending, self.used = self.new_pending(), 0
 
     # Pending decisions
 
     def new_pending(self, size: int = 0) -> Pending:
-        """Return a table of free rows."""
-        return new_pending(self.setup, size, 0 if self.regressor is None else self.regressor.width)
+        """Return a table of so many rows in which nothing is pending."""
+        setup, features = self.setup, 0 if self.regressor is None else self.regressor.width
+        p, mean, x = (np.empty((size, width)) for width in (setup.graph.n_arms, setup.n_means, features))
+        columns = *np.full((8, size), -1, np.int64), np.empty(size), p, np.zeros((size, setup.n_traces)), mean, x
+        return Pending._make(columns)
 
     def take(self, n: int) -> Integers:
-        """Return n free rows of `pending`."""
-        if self.free.size < n:
-            before = len(self.pending.key)
-            size = before + max(n - self.free.size, before // 2)
-            self.pending = Pending(*(longer(array, before, size) for array in self.pending))
-            size = len(self.pending.key)
-            self.pending.key[before:] = -1
-            self.free = np.append(np.arange(size - 1, before - 1, -1), self.free)
-        taken, self.free = self.free[self.free.size - n :][::-1].copy(), self.free[: self.free.size - n]
-        return taken
+        """Return n rows of `pending` that are free."""
+        if self.used + n > len(self.pending.key):
+            self.extend(n)
+        self.used += n
+        self._waiting += n
+        return np.arange(self.used - n, self.used)
 
-    def give(self, slots: Integers) -> None:
-        """Take rows of `pending` back; if nothing is pending any more, their memory goes too."""
-        self.free = np.append(self.free, slots[::-1])
-        if self.free.size == len(self.pending.key):
-            self.pending = self.new_pending()
-            self.free = np.empty(0, np.int64)
-        places = self.bank.forget(self.pending.graph[self.pending.key >= 0])
-        if places is not None:
-            self.pending.graph[self.pending.key >= 0] = places
+    def extend(self, n: int) -> None:
+        """Let there be n free rows at least, in a new table that has what is pending, in the same order."""
+        old, before = self.pending, len(self.pending.key)
+        live = np.flatnonzero(old.key[: self.used] >= 0)
+        wanted = live.size + n
+        if self.single:
+            row_bytes = 8 * sum(column[:1].size for column in self.new_pending(1))
+            size = max(wanted, 2 * live.size, min(2 * before, _BYTES // row_bytes), min(_FEWEST, _BYTES // row_bytes))
+        else:
+            size = max(wanted, min(before + before // 2, 2 * wanted))
+        self.pending = new = self.new_pending(size)
+        places = np.full(before + 1, -1, np.int64)  # the last one for -1
+        places[live] = np.arange(live.size)
+        width = new.p.shape[1]
+        if self.setup.learner.is_sparing and live.size:  # the rest of a row was never written
+            width = int(self.bank.degrees(old.graph[live], old.arm[live]).max())
+        for name, column in new._asdict().items():
+            part = (slice(live.size), slice(width)) if name == "p" else slice(live.size)
+            column[part] = getattr(old, name)[live][:, :width] if name == "p" else getattr(old, name)[live]
+        new.next[: live.size], new.previous[: live.size] = places[old.next[live]], places[old.previous[live]]
+        keys = np.unique(old.key[live])
+        self.rows.first[keys], self.rows.last[keys] = places[self.rows.first[keys]], places[self.rows.last[keys]]
+        self.used = live.size
+        if self.regressor is not None:
+            self.regressor.forget(new.x[: live.size])
+
+    def give(self, n: int) -> None:
+        """Take note that n decisions are pending no longer; if nothing is, the memory of a large table goes too."""
+        self._waiting -= n
+        if not self._waiting and not self.single:
+            self.used = 0
+            if len(self.pending.key) > _FEW:
+                self.pending = self.new_pending()
+        self.forget_graphs()
+
+    def forget_graphs(self) -> None:
+        """Forget graphs that no pending decision needs, if there are many."""
+        if self.bank.has_many:
+            live = self.pending.key[: self.used] >= 0
+            self.pending.graph[: self.used][live] = self.bank.forget(self.pending.graph[: self.used][live])
 
     def in_order(self) -> Integers:
         """Return where decisions are pending, key after key, oldest first."""
         pending = self.pending
-        slots = np.flatnonzero(pending.key >= 0)
+        slots = np.flatnonzero(pending.key[: self.used] >= 0)
         return np.asarray(slots[np.lexsort((pending.round[slots], pending.key[slots]))])
 
     def of_row(self, row: int) -> list[int]:
@@ -273,16 +337,23 @@ class Rounds:
             at = int(self.pending.next[at])
         return slots
 
-    def decision(self, slot: int) -> Decision:
-        """Return a pending decision of its own."""
-        graph, key = self.bank.graphs[self.pending.graph[slot]], self.keys.listed[self.pending.key[slot]]
-        made = decision_at(self.setup, self.pending._asdict(), slot, graph, f"{self.setup.tag}-{key}")
-        return made if self.regressor is None else made.with_features(self.regressor.kept(self.pending.x[slot]))
-
     def find(self, row: Integers, round_: Integers) -> Integers:
         """Return where each decision is pending; -1 if it is not."""
+        if self.single:  # which may have many, in the order of their rounds
+            drawn = self.pending.round[: self.used]
+            slot = np.minimum(np.searchsorted(drawn, round_), self.used - 1)
+            there = (drawn[slot] == round_) & (self.pending.key[slot] >= 0) if self.used else np.zeros(row.size, bool)
+            return np.where(there, slot, -1)
         slot = np.empty(row.size, np.int64)
         find_many(self.rows, self.pending, row, round_, slot)
+        return slot
+
+    def must_find(self, row: Integers, round_: Integers, what: str) -> Integers:
+        """Return where each decision is pending, or say that it must be to `what`."""
+        slot = self.find(row, round_)
+        if (slot < 0).any():
+            at = int(np.argmin(slot))
+            raise rules.not_pending(self.name(int(row[at]), int(round_[at])), what)
         return slot
 
     def named(self, row: Integers, round_: Integers) -> tuple[Integers, NamedDecisions]:
@@ -295,18 +366,26 @@ class Rounds:
         settled = np.flatnonzero(~waits)
         if settled.size and self.rows.told.shape[1]:
             told = self.rows.told[row[settled]]
-            same = (told[:, :, ROUND] == round_[settled, None]) & (told[:, :, SIZE] >= 0)
+            same = (told[:, :, rules.ROUND] == round_[settled, None]) & (told[:, :, rules.SIZE] >= 0)
             found = told[np.arange(settled.size), same.argmax(axis=1)]
             before[settled] = np.where(same.any(axis=1)[:, None], found, 0)
         ends = self.scales()[row] if self.rows.scale.shape[1] else np.tile(self.setup.ends, (row.size, 1))
 
         def name(at: int) -> str:
-            return f"{round_[at]}-{self.setup.tag}-{self.keys.listed[row[at]]}"
+            return self.name(int(row[at]), int(round_[at]))
 
         def whose(at: int) -> str:
-            return f" of the key {short(self.keys.listed[row[at]])}, decision {name(at)},"
+            return "" if self.single else f" of the key {short(self.keys.listed[row[at]])}, decision {name(at)},"
 
-        return slot, NamedDecisions(name, whose, round_, waits, arm, asked, before, np.asarray(ends, np.float64))
+        return slot, rules.NamedDecisions(name, whose, round_, waits, arm, asked, before, np.asarray(ends, np.float64))
+
+    def tag_of(self, row: int) -> str:
+        """Return what the ids of a key's decisions have behind the round."""
+        return self.setup.tag if self.single else f"{self.setup.tag}-{self.keys.listed[row]}"
+
+    def name(self, row: int, round_: int) -> str:
+        """Return the id of a decision."""
+        return f"{round_}-{self.tag_of(row)}"
 
     def observe(self, slot: Integers, graph: Integers) -> Floats:
         """Return with which probability each arm that pending decisions reveal would be revealed; NaN if unknown."""
@@ -317,7 +396,7 @@ class Rounds:
         sparing, other = self.setup.learner.is_sparing, graph != self.pending.graph[slot]
         if sparing and other.any():
             at = int(np.argmax(other))
-            refuse_outcome(self.setup.learner, foreseen=False, name=self.ids(slot[at : at + 1])[0], key="")
+            rules.refuse_outcome(self.setup.learner, foreseen=False, name=self.ids(slot[at : at + 1])[0], key="")
         observe_many(self.bank.arrays, graph, self.pending, slot, offsets, sparing, P, observed)
         unknown = np.isnan(self.pending.probability[slot])
         if sparing:  # it keeps those of what the drawn arm reveals
@@ -327,15 +406,18 @@ class Rounds:
 
     def ids(self, slots: Integers) -> list[str]:
         """Return what names pending decisions."""
-        pairs = zip(self.pending.round[slots].tolist(), self.pending.key[slots].tolist(), strict=True)
-        return [f"{t}-{self.setup.tag}-{self.keys.listed[row]}" for t, row in pairs]
+        pairs = zip(self.pending.key[slots].tolist(), self.pending.round[slots].tolist(), strict=True)
+        return [self.name(row, t) for row, t in pairs]
 
-    def override(self, slots: Integers, arms: list[Any]) -> None:
-        """Let pending decisions be carried out with other arms: all of them, or none."""
+    def override(self, row: Integers, round_: Integers, arms: list[Any]) -> Integers:
+        """Let decisions be carried out with other arms: all of them, or none; return where they are pending."""
+        slots = self.must_find(row, round_, "be overridden")
         graphs = [self.bank.graphs[g] for g in self.pending.graph[slots].tolist()]
         before = self.pending.arm[slots].tolist(), self.pending.carried[slots].tolist()
-        carried = [overriding_arm(*each) for each in zip(graphs, arms, self.ids(slots), *before, strict=True)]
+        carried = [rules.overriding_arm(*each) for each in zip(graphs, arms, self.ids(slots), *before, strict=True)]
         self.pending.carried[slots] = carried
+        self.pending = Pending(*self.pending)  # another one, by which an agent knows that its decisions have changed
+        return slots
 
     # Rounds
 
@@ -364,7 +446,7 @@ class Rounds:
             return self._draw(row, places, slot, threads, given, x)
         except BaseException:  # nobody will know of these decisions
             drawn = slot[self.pending.key[slot] >= 0]
-            self.free = np.append(self.free, slot[self.pending.key[slot] < 0])
+            self._waiting -= slot.size - drawn.size
             self.drop(drawn)
             raise
 
@@ -406,6 +488,36 @@ class Rounds:
             after.append(known)
         asked.after[shared] = np.array(after, np.int64)[which.reshape(-1)]
 
+    def accept(
+        self, row: Integers, round_: Integers, heard: LossColumns, graph: Any, revealed: Any = None
+    ) -> tuple[Integers, Accepted]:
+        """Return where decisions are pending and what is to be learned of them, or refuse what was told.
+
+        A decision that is not pending was told the same before.
+        """
+        self.forget_graphs()
+        slot, named = self.named(row, round_)
+        known = self.setup.learner, self.bank, named, heard, int(self.rows.told.shape[1])
+        return slot, rules.FeedbackCheck(*known).accept(graph, revealed)
+
+    def learn(
+        self, row: Integers, round_: Integers, heard: LossColumns, graph: Any, revealed: Any, threads: int
+    ) -> int:
+        """Learn what was heard of decisions; return how many were pending."""
+        slot, told = self.accept(row, round_, heard, graph, revealed)
+        order = np.flatnonzero(slot >= 0)  # in the order of the rows and, of one key, as they were named
+        if (np.diff(row[order]) < 0).any():
+            order = order[np.argsort(row[order], kind="stable")]
+        losses, offsets = told.losses, told.offsets
+        if order.size < row.size or (np.diff(order) != 1).any():
+            sizes = np.diff(offsets)[order]
+            ends = np.append(0, np.cumsum(sizes))
+            losses = losses[np.repeat(offsets[order] - ends[:-1], sizes) + np.arange(ends[-1])]
+            offsets = ends
+        foreseen = np.full(order.size, told.foreseen)
+        self.tell(TellBatch(slot[order], told.shown[order], offsets, losses, told.marks[order], foreseen), threads)
+        return int(order.size)
+
     def tell(self, told: TellBatch, threads: int) -> None:
         """Learn a batch of decisions, in the order of the rows of their keys."""
         pending, pool, row = self.pending, self._pool, self.pending.key[told.slot]
@@ -418,7 +530,7 @@ class Rounds:
             arms, offsets = self.bank.reveals(told.graph, pending.carried[told.slot])
             weights = weights_of(self.observe(told.slot, told.graph), told.foreseen, offsets)
             self.regressor.learn_many(row, pending.x[told.slot], offsets, arms, told.losses, weights)
-        self.give(told.slot)
+        self.give(told.slot.size)
 
     def _lost_by_advice(self, row: Integers) -> Floats:
         """Return what each adviser would have lost with each of some keys, as far as these know."""
@@ -426,21 +538,23 @@ class Rounds:
         words = np.where(place[:, None] < 0, self.rows.state[row], self.common.states[place])
         return self.layout.column(words, self.setup.learner.pooled[0]).copy()
 
-    def cancel(self, slots: Integers, *, lost: bool) -> None:
-        """Let go of decisions that were never carried out, or are lost."""
-        overridden = self.pending.carried[slots] != self.pending.arm[slots]
-        if overridden.any():
-            check_cancelled(self.ids(slots[overridden])[0], overridden=True, lost=lost)
-        row, round_ = self.pending.key[slots].tolist(), self.pending.round[slots].tolist()
-        self.drop(slots, lost=lost)
-        for at, t in zip(row, round_, strict=True):
-            told = self.rows.told[at]
-            told[1:] = told[:-1].copy()
-            told[:1] = cancelled_mark(t, lost=lost)
+    def cancel(self, row: Integers, round_: Integers, *, lost: bool) -> int:
+        """Let go of decisions that were never carried out, or are lost: all of them, or none.
 
-    def was_cancelled(self, row: int, round_: int, *, lost: bool) -> bool:
-        """Tell whether a key remembers that a decision was cancelled in this way."""
-        return bool((self.rows.told[row] == cancelled_mark(round_, lost=lost)).all(axis=1).any())
+        Returns:
+            How many were pending; the others were cancelled in the same way before.
+        """
+        slots = self.find(row, round_)
+        for at in np.flatnonzero(slots < 0).tolist():
+            mark = rules.cancelled_mark(int(round_[at]), lost=lost)
+            if not (self.rows.told[row[at]] == mark).all(axis=1).any():
+                raise rules.not_pending(self.name(int(row[at]), int(round_[at])), "be cancelled")
+        slots = slots[slots >= 0]
+        overridden = slots[self.pending.carried[slots] != self.pending.arm[slots]]
+        if overridden.size:
+            rules.check_cancelled(self.ids(overridden)[0], overridden=True, lost=lost)
+        self.drop(slots, lost=lost, marked=True)
+        return int(slots.size)
 
     def expire(self, slots: Integers, age: int, *, lost: bool) -> list[str]:
         """Let go of those pending decisions after which their key has made `age` others, or more; return their ids."""
@@ -450,10 +564,10 @@ class Rounds:
         self.drop(old, lost=bool(lost))
         return ids
 
-    def drop(self, slots: Integers, *, lost: bool = False) -> None:
-        """Let go of decisions that will never be told."""
-        self._bind("drop")(*self._parts(self.workspace(0)), slots, lost)
-        self.give(slots)
+    def drop(self, slots: Integers, *, lost: bool = False, marked: bool = False) -> None:
+        """Let go of decisions that will never be told; if `marked`, it is remembered that they were cancelled."""
+        self._bind("drop")(*self._parts(self.workspace(1)), slots, lost, marked)
+        self.give(slots.size)
 
     def outlook(self, row: Integers, graph: Integers | None = None) -> tuple[Floats, Any]:
         """Return the probabilities with which each key would play next, and the state of the last one after that."""
@@ -467,12 +581,12 @@ class Rounds:
     def _look_ahead(self, row: Integers, graph: Integers, given: Floats | None = None) -> Floats:
         """Return with which probabilities each key would play next; the first workspace has the state of the last."""
         n = row.size
-        room, none, arm = self.new_pending(n), np.full(n, -1), np.empty(n, np.int64)
+        table, none, arm = self.new_pending(n), np.full(n, -1), np.empty(n, np.int64)
         known = np.empty((n, 0)) if given is None else given
         asked = AskBatch(row, graph, np.arange(n), none, known, arm, np.empty(n))
-        self._bind("ask")(*self._parts(self.workspace(0), room), asked, self.setup.initial, 0, n, False)  # noqa: FBT003  # a kernel
-        self._check_arms(asked, room)
-        return room.p
+        self._bind("ask")(*self._parts(self.workspace(0), table), asked, self.setup.initial, 0, n, False)  # noqa: FBT003  # a kernel
+        self._check_arms(asked, table)
+        return table.p
 
     def _check_arms(self, asked: AskBatch, pending: Pending) -> None:
         """Refuse a batch in which a learner gave no distribution, or drew no arm."""
@@ -498,7 +612,7 @@ class Rounds:
         ends[1:-1] = [int(np.searchsorted(row, row[end])) for end in ends[1:-1]]
         calls = [
             (*self._parts(self.workspace(k)), batch, *before, begin, end, *after)
-            for k, (begin, end) in enumerate(itertools.pairwise(ends))
+            for k, (begin, end) in enumerate(itertools.pairwise(ends), 1)
         ]
         if len(calls) == 1:
             work(*calls[0])
@@ -516,9 +630,10 @@ class Rounds:
         key = columns["key"]
         n = key.size
         same = np.append(key[1:] == key[:-1], False)[:n]
-        following = np.where(same, np.arange(1, n + 1), -1)
-        self.pending = self.new_pending()._replace(**columns, next=following)
-        self.free = np.empty(0, np.int64)
+        following, after = np.where(same, np.arange(1, n + 1), -1), np.append(False, same)[:n]
+        previous = np.where(after, np.arange(-1, n - 1), -1)
+        self.pending = self.new_pending()._replace(**columns, next=following, previous=previous)
+        self.used = self._waiting = n
         self.rows.first[:], self.rows.last[:] = -1, -1
         self.rows.first[key[::-1]] = np.arange(n)[::-1]
         self.rows.last[key] = np.arange(n)
@@ -532,10 +647,8 @@ class Rounds:
         params, first = grow(before.params, before.state)
         setup = replace(before, params=params, state=first, graph=graph)
         graphs = [with_absent_arm(each, graph.labels) for each in self.bank.graphs]
-        made = self._changed(
-            Rounds(setup, Bank(learner, setup.options, [graph, *graphs]), self.rows.told.shape[1]),
-            lambda state: grow(before.params, state)[1],
-        )
+        bank = new_bank(setup, [graph, *graphs], single=self.single)
+        made = self._changed(setup, bank, lambda state: grow(before.params, state)[1])
         made.observers = made.observers.grown(self.rows.outstanding[: len(self)] > 0)
         made.pool = self.pool
         columns = self.columns()
@@ -555,10 +668,7 @@ class Rounds:
     def advised(self, names: tuple[str, ...]) -> Rounds:
         """Return the same keys with more advisers, who were silent until now."""
         setup = self.setup.advised(names)
-        made = self._changed(
-            Rounds(setup, self.bank, self.rows.told.shape[1]),
-            lambda state: self.setup.with_advisers(state, len(names))[1],
-        )
+        made = self._changed(setup, self.bank, lambda state: self.setup.with_advisers(state, len(names))[1])
         made.observers = made.observers.with_advisers(len(names))
         made.pool = None if self.pool is None else self.pool.with_advisers(len(names))
         columns = self.columns()
@@ -573,9 +683,15 @@ class Rounds:
         slots = self.in_order()
         return {name: getattr(self.pending, name)[slots] for name in PENDING}
 
-    def _changed(self, made: Rounds, change: Callable[[Any], Any]) -> Rounds:
-        """Let others have the same keys, with other states; return them. Nothing is pending there yet."""
-        n = len(self)
+    def retired(self, graph: FeedbackGraph) -> Rounds:
+        """Return the same keys on a graph without some arm, which is absent from now on."""
+        made = Rounds.merged([(self, np.arange(len(self)))], replace(self.setup, graph=graph))
+        made.observers.delays[:, ABSENT] = 1.0
+        return made
+
+    def _changed(self, setup: Setup, bank: Bank, change: Callable[[Any], Any]) -> Rounds:
+        """Return the same keys with another setup and other states. Nothing is pending there yet."""
+        made, n = Rounds(setup, bank, self.rows.told.shape[1], self.regressor, single=self.single), len(self)
         made.keys, made.names = self.keys, self.names
         made.observers = Observers(*(array[:n] for array in self.observers))
         words, common = np.zeros((n, made.layout.kept), np.uint64), np.full(n, -1, np.int64)
@@ -597,20 +713,21 @@ class Rounds:
         regressor = (
             None
             if first.regressor is None
-            else first.regressor.merged([(cast("Ridge", part.regressor), chosen) for part, chosen in parts])
+            else first.regressor.merged([(part.regressor, chosen) for part, chosen in parts])
         )
-        made = cls(first.setup if setup is None else setup, remembers=remembers, regressor=regressor)
+        made = cls(first.setup if setup is None else setup, None, remembers, regressor, single=first.single)
+        made.keys = Keys()
         own_scales = any(part.rows.scale.shape[1] for part, _ in parts)
         columns: dict[str, list[np.ndarray]] = {name: [] for name in PENDING}
         rows, observers = [], []
         for part, chosen in parts:
             part.part_states()
-            told = part.remembered(remembers)
+            part.remember(remembers)
             new = np.full(len(part.keys), -1, np.int64)
             new[chosen] = np.arange(chosen.size) + len(made.keys)
             made.keys.add(part.keys.listed[row] for row in chosen.tolist())
             scale = part.scales() if own_scales else part.rows.scale
-            rows.append([array[chosen] for array in part.rows._replace(scale=scale, told=told)])
+            rows.append([array[chosen] for array in part.rows._replace(scale=scale)])
             observers.append([array[chosen] for array in part.observers])
             slots = part.in_order()
             slots = slots[new[part.pending.key[slots]] >= 0]
@@ -626,3 +743,53 @@ class Rounds:
         made.let_wait({name: np.concatenate(each) for name, each in columns.items()})
         made.pool = first.pool
         return made
+
+    # Files
+
+    def saved(self) -> Saved:
+        """Return all that is saved; of a single key, only as much of what it remembers as there is."""
+        self.part_states()
+        n, rows = len(self), self.rows
+        kept = int(np.count_nonzero(rows.told[0, :, rules.ROUND])) if self.single else rows.told.shape[1]
+        return Saved(
+            self.setup,
+            {name: self.layout.column(rows.state[:n], name) for name in self.layout.names},
+            rows.seed[:n],
+            rows.round[:n],
+            self.remembered(kept)[:n],
+            rows.scale[:n],
+            Observers(*(array[:n] for array in self.observers)),
+            self.bank.graphs,
+            self.columns(),
+            self.names,
+            self.regressor,
+            self.pool,
+        )
+
+    @classmethod
+    def resumed(cls, saved: Saved, keys: Keys | None = None, remembers: int | None = None) -> Rounds:
+        """Return the rounds of a file; without `keys`, of a single one, which remembers so many decisions."""
+        bank = new_bank(saved.setup, saved.graphs, single=keys is None)
+        size = saved.told.shape[1] if remembers is None else remembers
+        made = cls(saved.setup, bank, size, saved.regressor, single=keys is None)
+        made.names, made.pool = saved.names, saved.pool
+        made.observers = Observers(*(array.copy() for array in saved.observers))
+        made.keys = made.keys if keys is None else keys
+        n = len(made.keys)
+        words = np.zeros((n, made.layout.kept), np.uint64)
+        for name, array in saved.state.items():
+            made.layout.column(words, name)[...] = array
+        first, last, outstanding, settled = np.zeros((4, n), np.int64)
+        common, told = np.full(n, -1, np.int64), np.zeros((n, size, 4), np.int64)
+        told[:, : saved.told.shape[1]] = saved.told[:, :size]
+        seed, round_, scale = (array.copy() for array in (saved.seed, saved.round, saved.scale))
+        made.rows = Rows(words, common, seed, round_, first, last, outstanding, told, settled, scale)
+        made._set_told(told)  # its own
+        places = np.array([bank.place(graph) for graph in saved.graphs], np.int64)
+        made.let_wait(saved.pending | {"graph": places[saved.pending["graph"]]})
+        return made
+
+
+def new_bank(setup: Setup, graphs: list[FeedbackGraph], *, single: bool) -> Bank:
+    """Return the graphs of an agent or a family, the own one first."""
+    return Bank(setup.learner, setup.options, graphs, "agent" if single else "family")

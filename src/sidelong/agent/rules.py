@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     Integers = npt.NDArray[np.int64]
     Floats = npt.NDArray[np.float64]
 
-#: What `check` returns: FITS, or ``place * CODES + code``.
-FITS, CODES = -1, 4
+#: What `check` returns: FITS, or ``place * CODES + code``. A kernel that learns may also find nothing pending.
+FITS, NOT_PENDING, CODES = -1, -2, 4
 COUNT, OUTSIDE, NOT_BINARY = range(3)
 
 
@@ -111,45 +111,50 @@ class Accepted(NamedTuple):
 #: The columns of what is remembered: round, how many losses were given, hashes of them and of their arms.
 ROUND, SIZE, LOSSES, ARMS = range(4)
 _SHORT = 64  # losses
-_CANCELLED = -1  # as the number of losses, where there were none
+CANCELLED_SIZE = -1  #: stands for the number of losses of a decision that was cancelled
 
 
 def marks_of(round_: Integers, losses: Floats, arms: Integers, offsets: Integers, graph: Integers) -> Integers:
     """Return for each decision what is remembered of what it was told, to recognise a repetition.
 
-    That is 64 bits of the losses and the graph, which is 0 where `tell` was given none, and 64 bits of the arms, -1
+    That is 63 bits of the losses and the graph, which is 0 where `tell` was given none, and 63 bits of the arms, -1
     where nobody knows. They are those of what was given: an arm that was absent is not learned, but what an outcome
     revealed may name it.
     """
-    bits = (losses + 0.0).view(np.uint64)  # -0.0 is 0.0
-    hashes = np.empty((round_.size, 2), np.uint64)
-    with np.errstate(over="ignore"):  # plain Python would warn of what wraps around
-        hash_many(bits, np.asarray(arms, np.int64).view(np.uint64), offsets, graph.view(np.uint64), hashes)
-    return np.column_stack([round_, np.diff(offsets), hashes.view(np.int64)])
+    hashes = np.empty((round_.size, 2), np.int64)
+    hash_many((losses + 0.0).view(np.uint64), np.asarray(arms, np.int64), offsets, graph, hashes)  # -0.0 is 0.0
+    return np.column_stack([round_, np.diff(offsets), hashes])
 
 
 @kernel
 def hash_many(losses: np.ndarray, arms: np.ndarray, offsets: np.ndarray, graph: np.ndarray, hashes: np.ndarray) -> None:
-    """Write a hash of the losses and the graph of each decision, and one of its arms; all are words of 64 bits."""
+    """Write a hash of the losses and the graph of each decision, and one of its arms."""
     for i in range(hashes.shape[0]):
-        of_losses, of_arms = np.uint64(0), np.uint64(0)
-        for k in range(offsets[i], offsets[i + 1]):
-            of_losses += mix_bits(losses[k] + mix_bits(np.uint64(k - offsets[i])))
-            of_arms += mix_bits(arms[k])
-        hashes[i, 0] = of_losses ^ mix_bits(graph[i])
-        hashes[i, 1] = of_arms
+        hashes[i, 0], hashes[i, 1] = hash_one(losses, arms, offsets[i], offsets[i + 1], graph[i])
 
 
-_SHIFTS = np.uint64(30), np.uint64(27), np.uint64(31)
-_FACTORS = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+@kernel
+def hash_one(losses: np.ndarray, arms: np.ndarray, first: int, last: int, graph: int) -> tuple[Any, Any]:
+    """Return the same of one decision, whose losses, as words of 64 bits, and arms lie from `first` to `last`."""
+    of_losses, of_arms = mix_bits(np.uint64(graph)), np.uint64(0)
+    for k in range(first, last):
+        of_losses ^= mix_bits(losses[k] ^ mix_bits(np.uint64(k - first)))
+        of_arms ^= mix_bits(np.uint64(arms[k] + 1))
+    return np.int64(of_losses >> _ONE_BIT), np.int64(of_arms >> _ONE_BIT)
+
+
+_ONE_BIT, _HALF, _LOW = np.uint64(1), np.uint64(32), np.uint64(0xFFFFFFFF)
+_FACTOR, _KEY = np.uint64(0xD256D193), np.uint64(0x9E3779B9)
 
 
 @kernel
 def mix_bits(x: Any) -> Any:
-    """Mix bits: the finaliser of SplitMix64 (Steele, Lea, Flood 2014), which maps 0 to 0."""
-    x = (x ^ (x >> _SHIFTS[0])) * _FACTORS[0]
-    x = (x ^ (x >> _SHIFTS[1])) * _FACTORS[1]
-    return x ^ (x >> _SHIFTS[2])
+    """Mix bits: four rounds of Philox2x32 (Salmon et al. 2011), in which nothing wraps around in plain Python."""
+    low, high = x & _LOW, x >> _HALF
+    for _ in range(4):
+        product = low * _FACTOR
+        low, high = (product >> _HALF) ^ _KEY ^ high, product & _LOW
+    return (high << _HALF) | low
 
 
 def refuse_outcome(learner: Learner, *, foreseen: bool, name: str, key: str) -> None:
@@ -416,12 +421,7 @@ def read_one(losses: Any, named: NamedDecisions, remembers: int) -> LossColumns:
 
 def cancelled_mark(round_: int, *, lost: bool) -> Integers:
     """Return what is remembered of a cancelled decision, in place of what it was told."""
-    return np.array([round_, _CANCELLED, lost, 0], np.int64)
-
-
-def is_cancelled(mark: Any) -> bool:
-    """Tell whether what is remembered of a decision is that it was cancelled."""
-    return bool(mark[SIZE] == _CANCELLED)
+    return np.array([round_, CANCELLED_SIZE, lost, 0], np.int64)
 
 
 def not_pending(name: str, what: str) -> DecisionError:

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 #: So many states are held in common, and so many steps from one to another are known. A key whose state is another one
 #: has its own.
-_MANY, _STEPS = 64, 1024
+MANY_STATES, _STEPS = 64, 1024
 
 
 def kept_names(learner: Learner, state: Any) -> list[str]:
-    """Return the names of the arrays of a state that the next round needs: all but those that only give room."""
+    """Return the names of the arrays of a state that the next round needs: all but scratch."""
     return [name for name in state._fields if name not in learner.scratch]
 
 
@@ -84,15 +84,15 @@ class SharedStates:
     key's.
     """
 
-    def __init__(self, size: int) -> None:
-        self.states = np.zeros((_MANY, size), np.uint64)
+    def __init__(self, size: int, most: int = MANY_STATES) -> None:
+        self.states = np.zeros((most, size), np.uint64)
         self._places: dict[bytes, int] = {}
         self._after: dict[tuple[int, int], int] = {}
 
     def place(self, state: Words) -> int:
-        """Return the place of a state, which is added if there is room for it; -1 if there is none."""
+        """Return the place of a state, which is added if there are not too many; -1 if there are."""
         name = state.tobytes()
-        if name not in self._places and len(self._places) < _MANY:
+        if name not in self._places and len(self._places) < len(self.states):
             self.states[len(self._places)] = state
             self._places[name] = len(self._places)
         return self._places.get(name, -1)

@@ -10,6 +10,7 @@ import numpy as np
 
 from sidelong import graphs, theory
 from sidelong.agent import Agent
+from sidelong.agent.decision import redraw
 from sidelong.claims.algorithm import ROUNDING, largest
 from sidelong.claims.chance import least_mean, mean_fails_from
 from sidelong.claims.claim import Outcome, Trial, claim
@@ -208,8 +209,7 @@ def _watched(trial: Trial, rng: np.random.Generator, K: int, T: int) -> float:
                 tables[history] = rng.random(K).round(1), _random_graph(rng, K)
             losses, shown = tables[history]
             if t >= K:
-                drawn = decision.drawn._replace(arm=arms[t - K], carried=arms[t - K])
-                decision._drawn = drawn  # noqa: SLF001  # every draw is played once, with its probability
+                redraw(decision, arms[t - K])  # every draw is played once, with its probability
                 chance *= decision.probability
             path += losses[decision.arm] - losses
             agent.tell(decision, losses[shown.out_neighbors(decision.arm)], shown)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from sidelong.agent import ContextualAgent, state_file
-from sidelong.agent.agent import REMEMBERED
 from sidelong.agent.member import Member
+from sidelong.agent.rounds import REMEMBERED_BY_AGENT
 from sidelong.errors import FeatureError, ServiceError
 from sidelong.graphs.presence import present
 from sidelong.service.http import estimates
@@ -350,7 +350,7 @@ def agent_file(experiment: LiveExperiment, reading: Reading) -> bytes:
     header, arrays = experiment.blocks.together()
     header["names"] = experiment.names_of_pending()
     if "remembers" in header:
-        header["remembers"] = REMEMBERED  # until now the journal did
+        header["remembers"] = REMEMBERED_BY_AGENT  # until now the journal did
     scale, labels = experiment.scale, experiment.life.labels
     if scale is not None:
         header["scale"] = [scale.best, scale.worst]

@@ -491,8 +491,8 @@ class AgentBlock:
         return [self.agent.estimates().best] * len(rows)
 
     def names(self, rows: Integers, rounds: Integers) -> list[Any]:  # noqa: ARG002  # there is one
-        """Return what the agent calls pending decisions: their rounds."""
-        return rounds.tolist()  # type: ignore[no-any-return]
+        """Return what the agent calls pending decisions."""
+        return [self._made[round_].id for round_ in rounds.tolist()]
 
     def joined(self, others: Sequence[Any]) -> Contents:  # noqa: ARG002  # there is none
         """Return the contents of the agent."""
