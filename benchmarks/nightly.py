@@ -6,9 +6,9 @@ times are by the clock on the wall.
 
 from __future__ import annotations
 
+import multiprocessing
 import statistics
 import tempfile
-import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +22,7 @@ from service import server
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Callable, Iterator
+    from multiprocessing.synchronize import Event
 
     from sidelong.service.client import Experiment, Service
 
@@ -54,20 +55,24 @@ def rows() -> Iterator[Row]:
 def others(port: int, small: Experiment, keys: list[str]) -> Row:
     """Compare how long a decision of a small experiment takes alone, and during nights of the large one."""
     alone = sorted(seconds(lambda: small.cancel(small.ask())) for _ in range(DECISIONS))
-    done = threading.Event()
-
-    def nights() -> None:
-        with sl.connect(f"http://127.0.0.1:{port}", timeout=120.0) as service:
-            while not done.is_set():
-                a_night(service["shop"], keys)
-
-    night = threading.Thread(target=nights)
+    processes = multiprocessing.get_context("spawn")  # two clients of one process would wait for each other
+    begun, done = processes.Event(), processes.Event()
+    night = processes.Process(target=nights, args=(port, keys, begun, done))
     night.start()
+    begun.wait()
     beside = sorted(seconds(lambda: small.cancel(small.ask())) for _ in range(DECISIONS))
     done.set()
     night.join()
     at = int(0.99 * DECISIONS)
     return Row("p99 of a decision during nights", beside[at], "five times that of before", 5 * alone[at], at_least=1)
+
+
+def nights(port: int, keys: list[str], begun: Event, done: Event) -> None:
+    """Play nights of the large experiment until it is enough."""
+    with sl.connect(f"http://127.0.0.1:{port}", timeout=120.0) as service:
+        begun.set()
+        while not done.is_set():
+            a_night(service["shop"], keys)
 
 
 def beside_a_family(service: Service, small: Experiment) -> Iterator[Row]:

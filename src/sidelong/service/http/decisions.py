@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from sidelong.errors import ServiceError
 from sidelong.service.http import views
-from sidelong.service.http.endpoints import Endpoints, Reply
+from sidelong.service.http.endpoints import Endpoints, Reply, look_through
 from sidelong.service.http.graphs import graph_of_round
 from sidelong.service.http.messages.decisions import (
     Cancelled,
@@ -70,8 +70,10 @@ async def decide(call: Call) -> Reply:
         if body.keys is None and (error.path or "").startswith("body.keys"):  # where one is like many
             error.path = "body.key"
         raise
-    is_single = body.keys is None and body.count is None
-    return Reply(_decision(made) if is_single else _columns(made), 200 if made.duplicate else 201)
+    status = 200 if made.duplicate else 201
+    if body.keys is None and body.count is None:
+        return Reply(_decision(made), status)
+    return Reply(await look_through(len(made.draws.arms), _columns, made), status)
 
 
 def _keys(body: DecideRequest) -> list[Any]:

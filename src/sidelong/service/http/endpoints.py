@@ -12,8 +12,9 @@ of them. There a handler's name is the name of the operation, and its docstring 
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -28,6 +29,15 @@ if TYPE_CHECKING:
     Handler = Callable[["Call"], Awaitable["Reply | Response"]]
     #: By status: a message, one of several, or the media type of what is no JSON.
     Gives = Mapping[int, type[BaseModel] | tuple[type[BaseModel], ...] | str]
+
+
+T = TypeVar("T")
+_MANY = 1000  # decisions, of which any look at all of them takes a millisecond
+
+
+async def look_through(many: int, function: Callable[..., T], *arguments: Any) -> T:
+    """Return what a function makes of so many decisions; where they are many, others have their turns meanwhile."""
+    return function(*arguments) if many < _MANY else await asyncio.to_thread(function, *arguments)
 
 
 @dataclass(slots=True)

@@ -16,7 +16,7 @@ from pydantic_core import core_schema
 
 from sidelong.errors import ServiceError
 from sidelong.service.http.decisions import parse, withdrawing
-from sidelong.service.http.endpoints import Endpoints, Reply
+from sidelong.service.http.endpoints import Endpoints, Reply, look_through
 from sidelong.service.http.graphs import GraphMessage, graph_of_round
 from sidelong.service.http.messages import Body, Loss, Plain
 from sidelong.service.http.messages.decisions import MOST_ITEMS, MOST_ROUNDS
@@ -107,10 +107,10 @@ class FeedbackBatchReply(BaseModel):
 async def tell_many(call: Call) -> Reply:
     """Tell the losses that decisions of one experiment revealed: all of them, or none, unless `partial` says so."""
     body: FeedbackBatch = call.body
-    of, numbers = _numbers(body.ids)
+    of, numbers = await look_through(len(body.ids), _numbers, body.ids)
     if call.access is not None and call.access.experiment not in {None, of[1:]}:
         raise placed(unknown("#"), 0)
-    _check_lengths(body)
+    await look_through(len(numbers), _check_lengths, body)
     await _check_size(call, of, len(numbers))
     graphs = await asyncio.gather(*(_graph(each, place, call, of) for place, each in enumerate(body.graphs or ())))
     losses = np.asarray(body.losses, np.float64)
@@ -120,6 +120,11 @@ async def tell_many(call: Call) -> Reply:
             outcomes: Sequence[Settled | ServiceError] = await call.server.commits.written(Tell(of, told, body.partial))
         except ServiceError as error:
             raise placed(error, 0) if error.path in {"path", "path.id"} else error from error
+    return Reply(await look_through(len(numbers), _said, body, told, outcomes))
+
+
+def _said(body: FeedbackBatch, told: ToldItems, outcomes: Sequence[Settled | ServiceError]) -> dict[str, Any]:
+    """Return how many decisions were learned, and what became of the others."""
     learned, duplicates, problems = 0, [], []
     starts = itertools.accumulate(body.sizes, initial=0)
     for place, (id_, outcome, first) in enumerate(zip(body.ids, outcomes, starts, strict=False)):
@@ -130,7 +135,7 @@ async def tell_many(call: Call) -> Reply:
             duplicates.append(id_)
         else:
             learned += outcome.learned
-    return Reply({"learned": learned, "duplicates": duplicates, "problems": problems})
+    return {"learned": learned, "duplicates": duplicates, "problems": problems}
 
 
 def _numbers(ids: list[str]) -> tuple[str, list[int]]:

@@ -560,12 +560,13 @@ class LiveExperiment:
         rows, rounds = table[:, ROW], table[:, ROUND]
         self.keys.note_told(rows, told.paid)
         parts, after, observe = self.blocks.changing(rows), graph is not None, np.empty(told.losses.size)
+        offsets = np.array(told.offsets) if len(parts) > 1 else None
         for block, places, local in parts:
             if len(parts) == 1:
                 learned = block.tell(local, rounds, told.losses, told.offsets, graph, learn=learn)
                 self.counters.told(told, learned, frozen, after=after)
                 return learned.observe
-            some, at = _some(told, places)
+            some, at = _some(told, offsets, places)
             learned = block.tell(local, rounds[places], some.losses, some.offsets, graph, learn=learn)
             self.counters.told(some, learned, [frozen[place] for place in places.tolist()], after=after)
             observe[at] = learned.observe
@@ -739,9 +740,8 @@ def _answer_size(event: Event) -> int:
     return len(event.key or "") + len(event.context or "") + len(event.data or b"")
 
 
-def _some(told: ToldColumns, places: Integers) -> tuple[ToldColumns, Integers]:
+def _some(told: ToldColumns, offsets: Any, places: Integers) -> tuple[ToldColumns, Integers]:
     """Return what some of the decisions have revealed, and where their losses are among all."""
-    offsets = np.array(told.offsets)
     sizes = np.diff(offsets)[places]
     ends = np.append(0, np.cumsum(sizes))
     at = np.repeat(offsets[places] - ends[:-1], sizes) + np.arange(ends[-1])
