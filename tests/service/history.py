@@ -206,7 +206,7 @@ class Journal:
     def _of(self, by_id):
         return {id_: value for id_, value in by_id.items() if id_.startswith(self.identity.key)}
 
-    def replayed(self, reading, hooks, clones=()):
+    def replayed(self, database, hooks, clones=()):
         """Return the digest of what replaying it gives, without a snapshot.
 
         `clones` are numbers of events. The state that a clone of it had begun with after each is returned beside it.
@@ -215,7 +215,9 @@ class Journal:
         for last in sorted({*clones, len(self.events)}):
             hooks["events"] = lambda *given, last=last: [each for each in _with_erased(*given) if each.seq <= last]
             hooks["cut"] = lambda *_: Cut()
-            found.live = found.rebuilt(reading) if found.live is None else found.catch_up(reading)
-            states[last] = hashlib.sha256(snapshots.copied(found.live, reading)()).hexdigest()
+            with database.reading() as reading:  # PostgreSQL ends one that is idle for ten seconds
+                found.live = found.rebuilt(reading) if found.live is None else found.catch_up(reading)
+                copied = snapshots.copied(found.live, reading)
+            states[last] = hashlib.sha256(copied()).hexdigest()
         hooks.clear()
         return snapshots.digest(found.live), states
