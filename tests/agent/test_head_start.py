@@ -331,3 +331,39 @@ def test_an_outcome_is_taken_without_the_arms_that_were_absent():
     assert agent.tell(decision, orders.outcome(decision.arm, sales=0))
     assert not agent.tell(decision, orders.outcome(decision.arm, sales=0))
     assert agent._state.Lhat[[1, 3, 4, 5]] == pytest.approx(agent._state.Lhat[1])
+
+
+def test_a_trusted_history_teaches_the_bold_half_alone(tmp_path):
+    history = {"action": [0, 1, 2, 3] * 25, "loss": [0.5, 0.4, 0.1, 0.6] * 25}
+    agent, fresh = sl.Agent("glance", sl.graphs.self_loops(4), seed=1), sl.Agent("glance", sl.graphs.self_loops(4))
+    assert agent.learn(history, trusted=True) == 100
+    assert agent.ask().probabilities[2] > 0.9
+    for name in ("state.L", "state.z", "state.rate"):  # what the theorems are about
+        assert np.array_equal(agent.contents()[1][name], fresh.contents()[1][name])
+    parquet.write_table(pa.table(history), tmp_path / "history.parquet")
+    keys = sl.Family("glance", sl.graphs.self_loops(4), seed=1)
+    assert keys.learn({"a": tmp_path / "history.parquet", "b": history}, trusted=True) == 200
+    assert (keys.ask(["a", "b"]).arms == 2).all()
+
+
+def test_a_trusted_history_may_say_what_else_was_revealed():
+    seen = {
+        "action": [3, 2],
+        "loss": [0.4, 0.3],
+        "observed": [[0, 1, 2, 3], [2]],
+        "losses": [[0.1, 0.2, 0.3, 0.4], [0.3]],
+    }
+    weighed = {"observe_probabilities": [[1.0] * 4, [0.5]], "all_observe_probabilities": [[1.0] * 4, [0.5] * 4]}
+    one, two = (sl.Agent("glance", sl.graphs.nested(4), seed=1) for _ in range(2))
+    one.learn(seen, trusted=True)
+    two.learn(seen | weighed, trusted=True)  # it counts as it is
+    assert one.outlook().tolist() == two.outlook().tolist()
+    two.learn(seen | weighed)
+    assert one.outlook().tolist() != two.outlook().tolist()
+
+
+def test_a_trusted_history_needs_a_learner_that_no_theorem_ties_to_it():
+    with pytest.raises(LearnerError, match=r"must be without bias\. Use glance with trusted=True"):
+        sl.Agent("exp3-set", sl.graphs.nested(4)).learn({"action": [1], "loss": [0.5]}, trusted=True)
+    with pytest.raises(EvaluationError, match="a loss, and a reward, is a number in"):
+        sl.Agent("glance", sl.graphs.nested(4)).learn({"action": [1], "loss": [1.5]}, trusted=True)

@@ -360,7 +360,14 @@ class Family(Persistent):
         names = [key for key, rows in zip(listed, found, strict=True) for _ in rows]
         return AdvisersTable([row for rows in found for row in rows], names)
 
-    def learn(self, logs: Mapping[Key, Any]) -> int:
+    def spending(self) -> Spending:
+        """Return what all keys have spent together, beside what the ceiling allows.
+
+        The price is that of all keys, or the mean of theirs.
+        """
+        return self._rounds.spending(None)
+
+    def learn(self, logs: Mapping[Key, Any], *, trusted: bool = False) -> int:
         """Learn the rounds of a log for each key, as `Agent.learn` does; return how many had losses.
 
         Args:
@@ -374,7 +381,7 @@ class Family(Persistent):
         learned = []
         for key, log in zip(listed, logs.values(), strict=True):
             try:
-                learned.append(other[key].learn(log))
+                learned.append(other[key].learn(log, trusted=trusted))
             except EvaluationError as error:
                 raise EvaluationError(f"The log of the key {short(key)}: {error}") from error
         self._rounds.add(new)
@@ -383,6 +390,7 @@ class Family(Persistent):
             self._rounds.set_state(row, other._rounds.state_of(other._rounds.keys.row(key)))  # noqa: SLF001  # its own
             self._rounds.observers_of(row).delays[LOGGED] += n
         return sum(learned)
+            trusted: that they are plain histories, as for `Agent.learn`.
 
     def add_arm(
         self, *, reveals: Iterable[int | str] = (), revealed_by: Iterable[int | str] = (), label: str | None = None

@@ -154,7 +154,7 @@ class OneKey:
         """
         return observers.health_of(self._rounds.setup, self._observers, self.round)
 
-    def learn(self, log: Any) -> int:
+    def learn(self, log: Any, *, trusted: bool = False) -> int:
         """Learn the rounds of a log, without bias, whoever drew their arms; return how many had losses.
 
         A log that lacks the probabilities of revealing its losses is refused: what was seen more often because it did
@@ -167,12 +167,14 @@ class OneKey:
         """
         row = self._row()
         state = self._rounds.state_of(row)
-        rounds = logs.replay(self._rounds.setup, state, log)
+        rounds = logs.replay(self._rounds.setup, state, log, trusted=trusted)
         self._rounds.set_state(row, state)
         self._observers.delays[observers.LOGGED] += rounds
         return rounds
 
     @property
+            trusted: that it is a plain history, which needs no probabilities. `glance` takes one: only its bold half
+                and its predictions learn from it, on which no theorem depends. `docs/advice.md` says what that means.
     def _observers(self) -> observers.Observers:
         return self._rounds.observers_of(self._row())
 

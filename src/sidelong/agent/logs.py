@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sidelong.graphs.graph import FeedbackGraph
 
 
-def replay(setup: Setup, state: Any, log: Any) -> int:
+def replay(setup: Setup, state: Any, log: Any, *, trusted: bool = False) -> int:
     """Let a learner learn the rounds of a log; return how many had losses."""
     learner, graph = setup.learner, setup.graph
     if learner.replay is None:
@@ -31,9 +31,16 @@ def replay(setup: Setup, state: Any, log: Any) -> int:
         raise LearnerError(
             f"learn needs a learner with a rule for it, and {title} has none. Use {able}, with default options."
         )
-    found = _read(log, graph.n_arms)
+    if trusted and not learner.takes_history:
+        able = catalogue.names_where(lambda each: each.takes_history)
+        raise LearnerError(
+            f"What {learner.title} learns from a log must be without bias. Use {able} with trusted=True, or give the "
+            f"probabilities with which losses were revealed."
+        )
+    found = _read(log, graph.n_arms, trusted=trusted)
     told = np.flatnonzero(found.told)
-    _check_seen(found, told, graph)
+    if not trusted:
+        _check_seen(found, told, graph)
     ends = np.searchsorted(found.round, told, "right")
     learner.replay(setup.params, state, ends, found.arm, found.loss, found.probability, np.empty(graph.n_arms))
     return int(told.size)
@@ -78,24 +85,24 @@ def _hidden(found: DecisionLog, graph: FeedbackGraph) -> npt.NDArray[np.int64]:
     return hidden
 
 
-def _read(log: Any, n_arms: int) -> DecisionLog:
+def _read(log: Any, n_arms: int, *, trusted: bool) -> DecisionLog:
     """Return a log from wherever it is."""
     if isinstance(log, DecisionLog):
-        found = log
+        found = log._replace(probability=np.ones(log.loss.size)) if trusted else log
     else:
         try:
             import pyarrow as pa  # noqa: PLC0415  # an extra
         except ImportError as error:
             raise EvaluationError(f"A log is read with pyarrow. {pip_install('pyarrow')}") from error
         if isinstance(log, str | os.PathLike):
-            return _fitting(read_log(log, n_arms), n_arms)
+            return _fitting(read_log(log, n_arms, trusted=trusted), n_arms)
         try:
             table = log if isinstance(log, pa.Table) else pa.table(log if not isinstance(log, Mapping) else dict(log))
         except (pa.ArrowException, TypeError, ValueError) as error:
             raise EvaluationError(
                 f"A log is the path of a Parquet file, a table, or a dict of columns, and {short(log)} is none: {error}"
             ) from error
-        found = from_table(table, n_arms)
+        found = from_table(table, n_arms, trusted=trusted)
     return _fitting(found, n_arms)
 
 

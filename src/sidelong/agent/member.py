@@ -100,11 +100,11 @@ class Member(OneKey):
         gaps = self._rounds.setup.gaps(state)
         return estimates_of(self._observers, gaps, p[0], self._family.graph)
 
-    def learn(self, log: Any) -> int:
+    def learn(self, log: Any, *, trusted: bool = False) -> int:
         """Learn the rounds of a log, as `Agent.learn` does; return how many had losses."""
         if self.key not in self._family:
             self._family.add([self.key])
-        return super().learn(log)
+        return super().learn(log, trusted=trusted)
 
     def _row(self) -> int:
         row = self._rounds.keys.row(self.key)

@@ -65,6 +65,8 @@ def read_log(
     n_arms: int | None = None,
     most_losses: int | None = None,
     where: Mapping[str, Any] | None = None,
+    *,
+    trusted: bool = False,
 ) -> DecisionLog:
     """Read a log from a Parquet file.
 
@@ -74,6 +76,7 @@ def read_log(
         most_losses: a log with more is refused before it is read.
         where: the decisions alone whose context had these values, such as {"weekday": "Monday"}. What is known before
             a draw may be chosen by; all estimates then hold for such decisions.
+        trusted: whether it may lack the probabilities, as in `from_table`.
     """
     from pyarrow import ArrowException, parquet  # noqa: PLC0415  # an extra
 
@@ -90,7 +93,7 @@ def read_log(
         n_arms = _declared(about)
     if where:
         table = _where(table, where)
-    return from_table(table, n_arms)
+    return from_table(table, n_arms, trusted=trusted)
 
 
 def _where(table: Any, where: Mapping[str, Any]) -> Any:
@@ -134,8 +137,8 @@ def _check_size(metadata: Any, most: int | None) -> None:
         )
 
 
-def from_table(table: Any, n_arms: int | None = None) -> DecisionLog:
-    """Make a log of an Arrow table with these columns."""
+def from_table(table: Any, n_arms: int | None = None, *, trusted: bool = False) -> DecisionLog:
+    """Make a log of an Arrow table with these columns; if it is `trusted`, every probability is taken to be 1."""
     if "action" not in table.column_names or not {"reward", "loss"} & set(table.column_names):
         raise EvaluationError(
             f"A log has a column action, and reward or loss; this one has: {', '.join(table.column_names) or 'none'}."
@@ -147,17 +150,32 @@ def from_table(table: Any, n_arms: int | None = None) -> DecisionLog:
         table = table.sort_by("round")
     cost = _numbers(table, "loss") if "loss" in table.column_names else 1.0 - _numbers(table, "reward")
     action = _numbers(table, "action")
+    if trusted:
+        table = _certain(table)
     if set(_LISTS) <= set(table.column_names):
         told, row, arm, loss, probability = _revealed(table)
-    elif "pscore" in table.column_names:
+    elif trusted or "pscore" in table.column_names:
         told = ~np.isnan(cost)
         row = np.flatnonzero(told)
-        arm, loss, probability = action[told], cost[told], _numbers(table, "pscore")[told]
+        arm, loss = action[told], cost[told]
+        probability = np.ones(row.size) if trusted else _numbers(table, "pscore")[told]
     else:
         raise EvaluationError(f"A log has a column pscore, or all of {', '.join(_LISTS)}; this one has neither.")
     K = _count(action, arm, n_arms)
     revealed = _checked(K, row, arm, loss, probability)
     return DecisionLog(K, told, cost, row, *revealed, _chances(table, K, row, revealed))
+
+
+def _certain(table: Any) -> Any:
+    """Return a table whose losses were all certain to be revealed, where it has lists of what was."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    names = set(table.column_names)
+    table = table.drop_columns(list({_LISTS[2], _EVERY} & names))
+    if not set(_LISTS[:2]) <= names:
+        return table
+    ones = [None if each is None else [1.0] * len(each) for each in table[_LISTS[1]].to_pylist()]
+    return table.append_column(_LISTS[2], pa.array(ones, pa.list_(pa.float64())))
 
 
 def _without(table: Any, name: str, values: list[str]) -> Any:

@@ -377,6 +377,7 @@ LEARNER = Learner(
     trust=trust,
     tilt=tilt,
     replay=replay,
+    takes_history=True,
     about=About(
         paper="this package",
         proved=("adversarial", "stochastic"),

@@ -286,6 +286,7 @@ class Learner:
     trust: Callable[..., Any] | None = None  #: (state) -> how far it follows itself and each adviser, which sum to 1
     tilt: Callable[..., float] | None = None  #: (params, state, prior) begins with a prior; returns its largest cost
     replay: Callable[..., None] | None = None  #: the kernel that learns the rounds of a log: see `head_start`
+    takes_history: bool = False  #: whether it may be given losses with bias, since no theorem depends on them
     variant: Callable[[Mapping[str, Any]], Learner | None] | None = None  #: who plays with these options, if another
     variants: tuple[Mapping[str, Any], ...] = ()  #: the options that lead to another learner, for lists
     chosen_by: str = ""  #: of such a variant: the options that lead to it, as "refresh='epoch'"
