@@ -1950,3 +1950,24 @@ def kaplan_meier(days, level):
         if survival <= 1.0 - level + 1e-9:
             return y
     return None
+
+
+class Ceiling:
+    """What the learner is told under a ceiling, and which arms fit, typed from the pseudo-code."""
+
+    def __init__(self, ceiling, bounds=None, overspend=None):
+        self.b, self.bounds, self.overspend = ceiling, bounds, overspend
+        self.u = min([10 * ceiling] + ([] if bounds is None else [max(bounds)]))
+        self.price, self.costs = 0.5, []
+
+    def told(self, losses, costs):
+        return [(1 - self.price) * l + self.price * min(1, c / self.u) for l, c in zip(losses, costs, strict=True)]
+
+    def pay(self, cost):
+        self.costs.append(cost)
+        x = [(c - self.b) / self.u for c in self.costs]
+        self.price = min(0.95, max(0, 0.5 + sum(x) / math.sqrt(1 + sum(each**2 for each in x))))
+
+    def fits(self, pending):
+        spent = sum(c - self.b for c in self.costs) + sum(max(0, self.bounds[i] - self.b) for i in pending)
+        return [b <= self.b or spent + b - self.b <= self.overspend for b in self.bounds]

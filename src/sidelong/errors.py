@@ -10,6 +10,7 @@
     ├── CodeError                 code of your own cannot be imported or compiled; names the line
     ├── FeatureError              features that cannot be read, or are not like the first ones
     ├── AdviceError               advice that names no arm, or gives probabilities that are none
+    ├── CostError                 costs that are missing or beyond their bounds, or no arm that fits under a ceiling
     ├── LossError                 a loss outside [0, 1], missing, or of an arm that was not revealed
     │   └── OutcomeError          what happened contradicts itself, or leaves its range
     ├── WorldError                a world of losses cannot be built from what was given
@@ -64,6 +65,13 @@ class FeatureError(SidelongError, ValueError):
 
 class AdviceError(SidelongError, ValueError):
     """Advice that names no arm, or gives probabilities that are none; or a learner that takes no advice."""
+
+
+class CostError(SidelongError, ValueError):
+    """Costs that are missing, negative, above their bounds, or of an arm that was not revealed.
+
+    Or no arm is there that may still be played under the ceiling.
+    """
 
 
 class LossError(SidelongError, ValueError):

@@ -10,6 +10,7 @@ from sidelong._jit import bind
 from sidelong._packed import pack
 from sidelong.agent import advice as advising
 from sidelong.agent import codec, graphs, naming, rules
+from sidelong.agent.ceiling import costs_of_one
 from sidelong.agent.decision import Decision, SparingDecision, decision_at
 from sidelong.agent.estimates import estimates_of
 from sidelong.agent.feedback import LossColumns, read_floats
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from sidelong.outcomes.revealed import Losses
     from sidelong.outcomes.scale import Scale
 
+_FIRST = np.zeros(1, np.int64)  # the row of its key
+
 
 class Agent(OneKey, Persistent):
     """A learner that is asked for an arm and told the losses that playing it revealed.
@@ -56,6 +59,10 @@ class Agent(OneKey, Persistent):
         incumbent: the name of the adviser who decides today. Every `ask` needs its advice, and the expected loss of all
             decisions exceeds its own by at most the allowance. `glance` has a rule for that.
         allowance: how much may be lost by trying the agent, in all, on average, in numbers of the scale.
+        ceiling: what a decision may cost on average, in the unit that costs are told in; `tell` then takes costs.
+        cost_bounds: the most that each arm can cost, in their order or by number or label. With `overspend` a limit
+            holds at every moment: arms that could break it are absent.
+        overspend: by how much the sum of all costs may ever exceed the ceiling times the decisions.
         **options: the options of the learner; for "exp3.g++" see `help(sidelong.learners.exp3gpp.configure)`.
 
     Example:
@@ -79,6 +86,9 @@ class Agent(OneKey, Persistent):
         prior: Prior | None = None,
         incumbent: str | None = None,
         allowance: float | None = None,
+        ceiling: float | None = None,
+        cost_bounds: Any = None,
+        overspend: float | None = None,
         **options: Any,  # each learner has its own
     ) -> None:
         setup = prepare(
@@ -91,6 +101,7 @@ class Agent(OneKey, Persistent):
             certificate=certificate,
             incumbent=incumbent,
             allowance=allowance,
+            ceiling=(ceiling, cost_bounds, overspend),
         )
         self._play(Rounds(setup, remembers=REMEMBERED_BY_AGENT, single=True))
 
@@ -103,6 +114,7 @@ class Agent(OneKey, Persistent):
         self._losses: Any = own.scratch.losses.data  # for numbers one by one
         self._graph, self._n_arms, self._tag, self._ends = setup.graph, setup.graph.n_arms, setup.tag, setup.ends
         self._advisers, self._needs_advice = setup.advisers, bool(setup.incumbent)
+        self._ceiling = setup.ceiling
         self._is_sparing = setup.learner.is_sparing
         self._regressor = rounds.regressor
         self._drawn = 0  # the last round, until something is learned
@@ -167,7 +179,7 @@ class Agent(OneKey, Persistent):
                 names in all. `glance` takes advice.
         """
         shown, place = self._graph, 0
-        if graph is not None or available is not None:
+        if graph is not None or available is not None or self._ceiling is not None:
             shown, place = self._shown(graph, available)
         if advice is None and not self._needs_advice:
             return self._decide(shown, place)
@@ -175,9 +187,14 @@ class Agent(OneKey, Persistent):
 
     def _shown(self, graph: FeedbackGraph | None, available: Any) -> tuple[FeedbackGraph, int]:
         """Return the graph of a round and its place in the bank."""
-        shown = self._rounds.bank.of_round(graph, available)
-        self._rounds.forget_graphs()
-        return shown, self._rounds.bank.place(shown)
+        rounds = self._rounds
+        shown = rounds.bank.of_round(graph, available)
+        rounds.forget_graphs()
+        place = rounds.bank.place(shown)
+        if self._ceiling is not None:
+            place = int(rounds.fit(_FIRST, np.array([place]))[0])
+            shown = rounds.bank.graphs[place]
+        return shown, place
 
     def _read_advice(self, given: Any, shown: FeedbackGraph) -> np.ndarray | None:
         """Return the advice of all advisers, one after the other; None if there are none. New ones join now."""
@@ -248,6 +265,7 @@ class Agent(OneKey, Persistent):
         decision: Decision | str,
         losses: Losses | Revealed,
         graph: FeedbackGraph | None = None,
+        costs: Losses | None = None,
     ) -> bool:
         """Learn the losses that a decision revealed: now or later, in any order.
 
@@ -261,10 +279,14 @@ class Agent(OneKey, Persistent):
                 reveals all orders. A smaller order reveals itself and those below. A graph that says only what this arm
                 revealed would bias the estimates. The adversarial bounds of exp3.g++ and exp3-set hold with it,
                 whatever graph the arm was drawn for. The stochastic bound of exp3.g++, and those of glance, do not.
+            costs: with a ceiling, what each of these arms costs, by arm or in their order. What is spent is the cost of
+                the arm that was carried out.
 
         Returns:
             True if something was learned, False if the same was told before.
         """
+        if self._ceiling is not None or costs is not None:
+            return self._tell_any(decision, losses, graph, costs)
         # The short way, for what most are told. Whatever does not fit here is read again by `rules`, which knows why.
         if isinstance(decision, Decision) and decision._table is self._table is self._rounds.pending:  # noqa: SLF001
             slot, asked, carried = decision._slot, decision._graph, decision._carried  # noqa: SLF001  # as most are
@@ -335,7 +357,7 @@ class Agent(OneKey, Persistent):
             weights = weights_of(P, np.array([False]), np.array([0, count]))
         regressor.learn(kept, arms, losses, weights)
 
-    def _tell_any(self, decision: Decision | str, losses: Any, graph: FeedbackGraph | None) -> bool:
+    def _tell_any(self, decision: Decision | str, losses: Any, graph: FeedbackGraph | None, costs: Any = None) -> bool:
         """Do the same for all that can be told, also of a decision that is not pending."""
         rounds, (row, round_) = self._rounds, self._named(decision)
         revealed = RevealedColumns.of_one(losses) if isinstance(losses, Revealed) else None
@@ -343,6 +365,11 @@ class Agent(OneKey, Persistent):
             heard = rules.read_one(losses, rounds.named(row, round_)[1], self.remembers)
         else:
             heard = LossColumns(revealed.losses, revealed.losses)
+        if self._ceiling is not None or costs is not None:
+            told = None if costs is None else costs_of_one(costs)
+            learned = bool(rounds.learn(row, round_, heard, graph, revealed, 1, told))
+            self._drawn = 0
+            return learned
         slots, accepted = rounds.accept(row, round_, heard, graph, revealed)
         slot, n = int(slots[0]), accepted.losses.size
         if slot < 0:
@@ -354,7 +381,12 @@ class Agent(OneKey, Persistent):
         return True
 
     def add_arm(
-        self, *, reveals: Iterable[int | str] = (), revealed_by: Iterable[int | str] = (), label: str | None = None
+        self,
+        *,
+        reveals: Iterable[int | str] = (),
+        revealed_by: Iterable[int | str] = (),
+        label: str | None = None,
+        cost_bound: float | None = None,
     ) -> int:
         """Add an arm to the agent's graph, and return its number, which is the next one.
 
@@ -365,9 +397,10 @@ class Agent(OneKey, Persistent):
             reveals: the arms that playing it reveals beside itself, by number or label.
             revealed_by: the arms that reveal it.
             label: what to call it, if the other arms have labels.
+            cost_bound: the most that it can cost, if the agent was made with `cost_bounds`.
         """
         wider = graphs.with_new_arm(self._setup.learner, self._graph, reveals, revealed_by, label)
-        self._play(self._rounds.grown(wider))
+        self._play(self._rounds.grown(wider, cost_bound))
         return wider.n_arms - 1
 
     def retire(self, arm: int | str) -> None:

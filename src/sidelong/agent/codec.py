@@ -33,6 +33,7 @@ import numpy as np
 
 from sidelong.agent import observers as observing
 from sidelong.agent.advice import MOST, are_rows
+from sidelong.agent.ceiling import HIGHEST, PRICE, SHARED, UNIT, Ceiling
 from sidelong.agent.observers import Observers
 from sidelong.agent.pool import PooledTrust
 from sidelong.agent.regressors import Regressor, Ridge
@@ -76,6 +77,7 @@ class Saved(NamedTuple):
     names: dict[str, Any]  #: of decisions that a service made
     regressor: Regressor | None = None  #: what predicts losses from features; that of a file is a `Ridge`
     pool: PooledTrust | None = None  #: of a family whose keys learn trust together
+    account: np.ndarray | None = None  #: of a family whose keys spend together
 
 
 def write(kind: str, saved: Saved) -> tuple[Header, Arrays]:
@@ -115,6 +117,8 @@ def write(kind: str, saved: Saved) -> tuple[Header, Arrays]:
         arrays |= {f"regressor.{name}": array for name, array in states.items()}
     if saved.pool is not None:
         arrays |= {f"pool.{name}": array for name, array in saved.pool._asdict().items()}
+    if saved.account is not None:
+        arrays["account"] = saved.account
     for index, each in enumerate(graphs):
         arrays |= {f"graph.{index}.{name}": array for name, array in graph_to_arrays(each).items()}
     if not pending["x"].shape[1]:
@@ -127,6 +131,7 @@ def _optional(setup: Setup) -> Header:
     made: Header = {"advisers": list(setup.advisers)} if setup.advisers else {}
     made |= {"incumbent": setup.incumbent, "allowance": setup.allowance} if setup.incumbent else {}
     made |= {"pooled": True} if setup.pooled else {}
+    made |= {} if setup.ceiling is None else {"ceiling": setup.ceiling.plain()}
     made |= {} if setup.scale is None else {"scale": list(setup.ends)}
     return made | ({} if setup.graph.labels is None else {"labels": list(setup.graph.labels)})
 
@@ -198,6 +203,7 @@ def read(
         advisers,
         *_read_incumbent(path, learner, header, advisers),
         pooled=_read_pooled(path, learner, header),
+        ceiling=_read_ceiling(path, header, K),
     )
     if header.get("traces") != list(learner.traces):
         raise StateFileError(f"{path} was saved by another version of its learner, which traces other numbers.")
@@ -222,6 +228,7 @@ def read(
         dict(header.get("names", {})),
         Ridge.from_contents(path, K, n, header["regressor"], arrays) if "regressor" in header else None,
         _read_pool(path, arrays, len(advisers)) if setup.pooled else None,
+        _read_account(path, arrays, setup),
     )
     widths = saved.scale[:, 1] - saved.scale[:, 0] if saved.scale.size else np.ones(n)
     if not np.isfinite(widths).all() or (widths == 0.0).any():
@@ -339,6 +346,33 @@ def _read_pooled(path: Place, learner: Learner, header: Header) -> bool:
     if pooled and (not learner.pooled or header["kind"] != "family"):
         raise StateFileError(f"{path} has pooled keys, which learn no trust.")
     return pooled
+
+
+def _read_ceiling(path: Place, header: Header, K: int) -> Ceiling | None:
+    """Return the ceiling of a file, if it has one."""
+    if "ceiling" not in header:
+        return None
+    try:
+        mean, unit, bounds, overspend, shared = header["ceiling"]
+        made = Ceiling(mean, unit, None if bounds is None else np.array(bounds, np.float64), overspend, shared)
+        numbers = np.array([mean, unit, *(bounds or ()), *([] if overspend is None else [1.0 + overspend])], np.float64)
+        right = bool(((numbers > 0.0) & (numbers <= FINITE)).all()) and isinstance(shared, bool)
+    except (TypeError, ValueError):
+        right = False
+    if not right or (bounds is None) != (overspend is None) or (bounds is not None and len(bounds) != K):
+        raise StateFileError(f"{path} has the ceiling {short(header['ceiling'])}, which is none.")
+    return made
+
+
+def _read_account(path: Place, arrays: Arrays, setup: Setup) -> np.ndarray | None:
+    """Return what all keys have spent together, if they do."""
+    if setup.ceiling is None or not setup.ceiling.shared:
+        return None
+    like = setup.ceiling._replace(shared=False).spending()
+    found = read_array(path, "account", arrays, like, (), (0.0, FINITE))
+    if (found[: UNIT + 1] != like[: UNIT + 1]).any() or found[PRICE] > HIGHEST or found[SHARED] != 0.0:
+        raise StateFileError(f"{path} holds an account that is not of its ceiling.")
+    return found
 
 
 def _read_pool(path: Place, arrays: Arrays, advisers: int) -> PooledTrust:

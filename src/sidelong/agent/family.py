@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from sidelong.agent.ceiling import Spending
     from sidelong.agent.rounds import DrawnColumns
     from sidelong.agent.setup import Prior
     from sidelong.batches import BatchColumns
@@ -76,6 +77,12 @@ class Family(Persistent):
         allowance: how much each key may lose to it, in all, on average, in numbers of the key's scale.
         pooled: whether all keys learn together whom of those who advise to trust, beside what each finds out by itself.
             It is learned once for each `tell`, so that a run depends on what is told together. `split` is refused then.
+        ceiling: what a decision may cost on average, in the unit that costs are told in; `tell` then takes costs.
+        cost_bounds: the most that each arm can cost, in their order or by number or label. With `overspend` a limit
+            holds at every moment: arms that could break it are absent.
+        overspend: by how much the sum of all costs may ever exceed the ceiling times the decisions.
+        ceiling_over: "key", if each key has a line of its own, or "all" for one line. Then the price of costs changes
+            once for each `tell`, and `split` is refused.
         threads: how many threads play a batch; as many as there are cores if not given. It changes no decision.
         regressor: "ridge", for the learner "squarecb.g", which plays by features: `ask` takes them as `x`. A key then
             plays as a `ContextualAgent` does.
@@ -104,6 +111,10 @@ class Family(Persistent):
         incumbent: str | None = None,
         allowance: float | None = None,
         pooled: bool = False,
+        ceiling: float | None = None,
+        cost_bounds: Any = None,
+        overspend: float | None = None,
+        ceiling_over: str = "key",
         threads: int | None = None,
         regressor: str | None = None,
         **options: Any,  # each learner has its own
@@ -115,9 +126,12 @@ class Family(Persistent):
                 f"The regressor of a family is 'ridge', with {able}, which play by features; not {short(regressor)} "
                 f"with {short(learner)}. A ContextualAgent takes models of other packages."
             )
-        own = {name: options.pop(name) for name in ("penalty", "forgetting", "hashed") if features and name in options}
+        own: dict[str, Any] = {
+            name: options.pop(name) for name in ("penalty", "forgetting", "hashed") if features and name in options
+        }
         keeps: dict[str, Any] = {"certificate": certificate, "alarm": health, "features": features, "pooled": pooled}
         keeps |= {"incumbent": incumbent, "allowance": allowance}
+        keeps["ceiling"] = ceiling, cost_bounds, overspend, ceiling_over
         setup = prepare(learner, graph, seed=seed, scale=scale, prior=prior, options=options, **keeps)
         self._rounds = Rounds(setup, regressor=Ridge(graph.n_arms, 0, **own) if features else None)
         self.threads = threads
@@ -218,6 +232,7 @@ class Family(Persistent):
         kind, tables = self._read_features(x, listed)
         row = rounds.keys.find(listed)
         new = rounds.keys.new_among(listed, row)
+        places = rounds.fit(row, places)
         advised = None
         if advice is not None or rounds.setup.incumbent:
             rows = advising.read_many({} if advice is None else advice, self.graph, listed)
@@ -256,7 +271,9 @@ class Family(Persistent):
             return np.zeros((row.size, self.graph.n_arms))
         return np.asarray(regressor.predict_many(row, tables))
 
-    def tell(self, decisions: Batch | Iterable[str] | Any, losses: Any = None, graph: Graphs | None = None) -> int:
+    def tell(
+        self, decisions: Batch | Iterable[str] | Any, losses: Any = None, graph: Graphs | None = None, costs: Any = None
+    ) -> int:
         """Learn the losses that decisions revealed: now or later, in any order; all of the batch, or nothing.
 
         Args:
@@ -266,6 +283,8 @@ class Family(Persistent):
                 arm that each decision in it reveals; or what ``outcomes`` of a helper of `sidelong.outcomes` returned.
             graph: where only the outcome shows what is revealed, the graph of each decision as the outcome made it, in
                 the forms that `ask` takes; see `Agent.tell`.
+            costs: with a ceiling, what the revealed arms cost, one after the other as losses; a table has them in a
+                column cost.
 
         Returns:
             How many decisions were learned; those that were told the same before are left as they are.
@@ -274,7 +293,8 @@ class Family(Persistent):
         revealed = losses if isinstance(losses, RevealedColumns) else None
         if revealed is not None and revealed.batch is not None and revealed.batch is not decisions:
             _check_order(self._rounds, named, revealed.batch)
-        return self._rounds.learn(named.row, named.round, heard, graph, revealed, self.threads)
+        spent = naming.read_costs(decisions if losses is None else losses, costs, heard)
+        return self._rounds.learn(named.row, named.round, heard, graph, revealed, self.threads, spent)
 
     def override(self, decisions: Batch | Iterable[str], arms: Iterable[int | str]) -> None:
         """Say that pending decisions were carried out with other arms, before their losses are told.
@@ -372,6 +392,7 @@ class Family(Persistent):
 
         Args:
             logs: a log by key; new keys are added. All of them are learned, or none.
+            trusted: that they are plain histories, as for `Agent.learn`.
         """
         if not isinstance(logs, Mapping):
             raise EvaluationError(f"learn takes a log for each key, as a dict by key, not {short(logs)}.")
@@ -390,14 +411,18 @@ class Family(Persistent):
             self._rounds.set_state(row, other._rounds.state_of(other._rounds.keys.row(key)))  # noqa: SLF001  # its own
             self._rounds.observers_of(row).delays[LOGGED] += n
         return sum(learned)
-            trusted: that they are plain histories, as for `Agent.learn`.
 
     def add_arm(
-        self, *, reveals: Iterable[int | str] = (), revealed_by: Iterable[int | str] = (), label: str | None = None
+        self,
+        *,
+        reveals: Iterable[int | str] = (),
+        revealed_by: Iterable[int | str] = (),
+        label: str | None = None,
+        cost_bound: float | None = None,
     ) -> int:
         """Add an arm to the family's graph, for all keys, and return its number; see `Agent.add_arm`."""
         graph = graphs.with_new_arm(self._rounds.setup.learner, self.graph, reveals, revealed_by, label)
-        self._rounds = self._rounds.grown(graph)
+        self._rounds = self._rounds.grown(graph, cost_bound)
         return graph.n_arms - 1
 
     def retire(self, arm: int | str) -> None:
@@ -445,6 +470,10 @@ class Family(Persistent):
     def _refuse_pooled(self, what: str) -> None:
         if self._setup.pooled:
             raise FamilyError(f"Keys of a family with pooled=True learn from each other, so that it cannot be {what}.")
+        if self._rounds.account is not None:
+            raise FamilyError(
+                f"The keys of a family with ceiling_over='all' have one line, so that it cannot be {what}."
+            )
 
     def contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return everything, as the header and the arrays of a state file."""

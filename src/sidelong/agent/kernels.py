@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sidelong._jit import kernel
+from sidelong.agent.ceiling import cost_of, mix_in, spend
 from sidelong.agent.observers import (
     CANCELLED,
     LOST,
@@ -73,11 +74,14 @@ class Scratch(NamedTuple):
     losses: np.ndarray  #: (K,)
     present: np.ndarray  #: bool, (K,): the arms that can be played
     P: np.ndarray  #: (K,)
+    costs: np.ndarray  #: (K,), as the losses, if there is a ceiling
+    priced: np.ndarray  #: (K,): then, what the learner is told
 
     @classmethod
     def new(cls, n_arms: int) -> Scratch:
         """Return arrays for so many arms."""
-        return cls(np.zeros(n_arms), np.ones(n_arms, np.bool_), np.zeros(n_arms))
+        losses, P, costs, priced = np.zeros((4, n_arms))
+        return cls(losses, np.ones(n_arms, np.bool_), P, costs, priced)
 
 
 class KeyArrays(NamedTuple):
@@ -162,6 +166,7 @@ class TellBatch(NamedTuple):
     losses: np.ndarray
     marks: np.ndarray  #: int64, (n, 4): what is remembered of each, a row of `Rows.told`
     foreseen: np.ndarray  #: bool: whether the graph was known before the draw
+    costs: np.ndarray  #: as losses; of size 0 without a ceiling
 
 
 def count_advice(
@@ -193,12 +198,16 @@ def learn(
     learner lets go of it: its estimates are without bias only for arms that it drew itself.
     """
     absent = mark_present(graph, scratch.present)
-    P = scratch.P
+    P, given = scratch.P, scratch.losses
+    if observers.spending.size > 0:
+        given = scratch.priced
+        mix_in(observers.spending, scratch.losses, scratch.costs, given)
+        spend(observers.spending, cost_of(graph, drawn.carried, scratch.costs))
     known = drawn.carried == drawn.arm
     if drawn.carried != drawn.arm:
         release(params, state, graph, Asked(drawn.t, drawn.p, drawn.trace, scratch.present, absent, NO_SEED, 0))
     else:
-        told = Told(drawn.t, drawn.arm, drawn.p, scratch.losses, drawn.trace, scratch.present, absent, asked)
+        told = Told(drawn.t, drawn.arm, drawn.p, given, drawn.trace, scratch.present, absent, asked)
         update(params, state, graph, told)
         if SPARING:  # a constant: what does not hold is not compiled
             P = drawn.p
@@ -482,6 +491,9 @@ def tell_many(
         count = told.offsets[i + 1] - low
         for k in range(count):
             workspace.scratch.losses[k] = told.losses[low + k]
+        if told.costs.size > 0:
+            for k in range(count):
+                workspace.scratch.costs[k] = told.costs[low + k]
         before = select(bank, pending.graph[slot])
         drawn = drawn_at(pending, slot, kept_size(before, pending, slot))
         learn(

@@ -11,6 +11,7 @@ from sidelong.agent.decision import decision_at
 from sidelong.evaluation.advisers import AdvisersTable
 
 if TYPE_CHECKING:
+    from sidelong.agent.ceiling import Spending
     from sidelong.agent.decision import Decision
     from sidelong.agent.observers import Lateness
     from sidelong.agent.rounds import Rounds
@@ -138,6 +139,14 @@ class OneKey:
         """
         return self._rounds.setup.allowance_left(self._rounds.state_of(self._row()), self._ends_of_scale())
 
+    def spending(self) -> Spending:
+        """Return what was spent, beside what the ceiling allows.
+
+        Raises:
+            CostError: there is no ceiling.
+        """
+        return self._rounds.spending(self._row())
+
     def lateness(self) -> Lateness:
         """Return how late feedback was, and, for exp3.g++ and exp3-set, the bound on the regret that this leaves."""
         outstanding = self._rounds.pending.outstanding[self._slots()].tolist()
@@ -164,6 +173,8 @@ class OneKey:
             log: the path of a Parquet file, such as the service exports; or a table or a dict with its columns: action,
                 loss or reward, and pscore, or beside these the lists observed, losses and observe_probabilities of each
                 round.
+            trusted: that it is a plain history, which needs no probabilities. `glance` takes one: only its bold half
+                and its predictions learn from it, on which no theorem depends. `docs/advice.md` says what that means.
         """
         row = self._row()
         state = self._rounds.state_of(row)
@@ -173,8 +184,6 @@ class OneKey:
         return rounds
 
     @property
-            trusted: that it is a plain history, which needs no probabilities. `glance` takes one: only its bold half
-                and its predictions learn from it, on which no theorem depends. `docs/advice.md` says what that means.
     def _observers(self) -> observers.Observers:
         return self._rounds.observers_of(self._row())
 

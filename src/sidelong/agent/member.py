@@ -8,6 +8,7 @@ import numpy as np
 
 from sidelong.agent import naming, rules
 from sidelong.agent.advice import read_one
+from sidelong.agent.ceiling import costs_of_one
 from sidelong.agent.estimates import estimates_of
 from sidelong.agent.key import OneKey
 from sidelong.checks import short
@@ -68,14 +69,21 @@ class Member(OneKey):
         """Return the predicted loss of each arm, as `ContextualAgent.predict` does."""
         return np.asarray(self._family.predict([self.key], [x])[0])
 
-    def tell(self, decision: Decision | str, losses: Losses | Revealed, graph: FeedbackGraph | None = None) -> bool:
+    def tell(
+        self,
+        decision: Decision | str,
+        losses: Losses | Revealed,
+        graph: FeedbackGraph | None = None,
+        costs: Losses | None = None,
+    ) -> bool:
         """Learn the losses that a decision revealed, as `Agent.tell` does."""
         name = self._name(decision)
+        spent = None if costs is None else costs_of_one(costs)
         if isinstance(losses, Revealed):
-            return bool(self._family.tell([name], RevealedColumns.of_one(losses), graph))
+            return bool(self._family.tell([name], RevealedColumns.of_one(losses), graph, spent))
         row, round_ = naming.find(self._rounds, [name])
         heard = rules.read_one(losses, self._rounds.named(row, round_)[1], self._family.remembers)
-        return bool(self._rounds.learn(row, round_, heard, graph, None, self._family.threads))
+        return bool(self._rounds.learn(row, round_, heard, graph, None, self._family.threads, spent))
 
     def _name(self, decision: Decision | str) -> str:
         """Return the id of a decision, if it is one of this key."""

@@ -8,12 +8,13 @@ import numpy as np
 
 from sidelong.agent import feedback
 from sidelong.agent.batch import Batch
+from sidelong.agent.ceiling import costs_of_many
 from sidelong.agent.decision import Decision
 from sidelong.checks import short
-from sidelong.errors import DecisionError, LossError, UnknownDecisionError
+from sidelong.errors import CostError, DecisionError, LossError, UnknownDecisionError
 from sidelong.keys import read_keys
 from sidelong.outcomes.revealed_columns import RevealedColumns
-from sidelong.tables import as_list, names_of
+from sidelong.tables import as_list, column, names_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -44,6 +45,21 @@ def read_feedback(rounds: Rounds, decisions: Any, losses: Any) -> tuple[Decision
     if isinstance(losses, RevealedColumns):
         return named, feedback.LossColumns(losses.losses, losses.losses)
     return named, feedback.of_many(losses)
+
+
+def read_costs(table: Any, costs: Any, heard: LossColumns) -> LossColumns | None:
+    """Return the costs that `tell` was given: by themselves, or in a column of the table that has the losses."""
+    if isinstance(costs, feedback.LossColumns):
+        return costs
+    if costs is not None:
+        return costs_of_many(costs)
+    names = None if heard.arms is None else names_of(table)
+    if names is None or "cost" not in names:
+        return None
+    found = costs_of_many(column(table, "cost", names))
+    if found.values.size != heard.values.size:
+        raise CostError(f"The columns loss and cost are equally long; cost has {found.values.size:,} rows.")
+    return found._replace(arms=heard.arms, of=heard.of)
 
 
 def round_of(rounds: Rounds, decision: Decision | str) -> int:

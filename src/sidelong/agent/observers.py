@@ -2,7 +2,7 @@
 
 All of it is one NamedTuple of arrays, `Observers`: of an agent as it is, of a family with a row for each key. It is
 made, grown, saved and restored as a whole, and the kernel that learns takes it as one argument. What is not kept has
-arrays of size 0. No decision depends on it.
+arrays of size 0. No decision depends on it, but by the price of a ceiling, which is counted here too.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sidelong._jit import kernel
+from sidelong.agent.ceiling import HIGHEST, PRICE, SHARED, UNIT
 from sidelong.errors import EvaluationError
 from sidelong.evaluation.advisers import SIZE, assess_advisers, judge
 from sidelong.evaluation.certificates import (
@@ -100,6 +101,7 @@ class Observers(NamedTuple):
     standing: np.ndarray  #: (4, K)
     sums: np.ndarray  #: (4,)
     advisers: np.ndarray  #: (M, 38): of each adviser, as in `evaluation.advisers`
+    spending: np.ndarray  #: (7,): as in `ceiling`; of size 0 without one. The price in it is what a learner is told by
 
     @classmethod
     def new(cls, setup: Setup) -> Observers:
@@ -115,7 +117,8 @@ class Observers(NamedTuple):
         W, arms, sums = Standing.new(K) if setup.certificate else (np.zeros((0, RATES)), np.zeros((4, 0)), np.zeros(0))
         weights, squared, means, squares = np.zeros((4, K))
         advisers, counts = np.zeros((len(setup.advisers), SIZE)), np.zeros(K, np.int64)
-        return cls(counts, weights, squared, means, squares, delays, alarm, window, W, arms, sums, advisers)
+        spending = np.zeros(0) if setup.ceiling is None else setup.ceiling.spending()
+        return cls(counts, weights, squared, means, squares, delays, alarm, window, W, arms, sums, advisers, spending)
 
     def with_advisers(self, n: int) -> Observers:
         """Return them with so many advisers more; of one key, or with a row for each."""
@@ -162,6 +165,7 @@ RANGES: dict[str, tuple[float, float] | None] = {
     "standing": (0.0, _FINITE),
     "sums": (0.0, _FINITE),
     "advisers": (-_FINITE, _FINITE),
+    "spending": (0.0, _FINITE),
 }
 
 
@@ -179,6 +183,9 @@ def consistent(observers: Observers, first: Observers) -> bool:
         and (np.isnan(delays) == np.isnan(first.delays)).all()
         and ((counted >= 0.0) & (counted <= _FINITE)).all()
         and not (delays[..., RATE] < 0.0).any()
+        and (observers.spending[..., : UNIT + 1] == first.spending[: UNIT + 1]).all()
+        and (observers.spending[..., PRICE : PRICE + 1] <= HIGHEST).all()
+        and (observers.spending[..., SHARED:] == first.spending[SHARED:]).all()
     )
     if not fits or not observers.window.size:
         return bool(fits)
@@ -203,6 +210,7 @@ def row_of(observers: Observers, row: int) -> Observers:
         observers.standing[row],
         observers.sums[row],
         observers.advisers[row],
+        observers.spending[row],
     )
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from sidelong._jit import bind
 from sidelong.agent import rules
+from sidelong.agent.ceiling import DECISIONS, PRICE, SPENT, Spending, check_given, fitting, over, spend, summary
 from sidelong.agent.codec import Saved
 from sidelong.agent.graphs import Bank
 from sidelong.agent.kernels import (
@@ -35,7 +36,7 @@ from sidelong.agent.pool import PooledTrust
 from sidelong.agent.regressors import weights_of
 from sidelong.agent.states import MANY_STATES, Layout, SharedStates
 from sidelong.checks import check_whole, short
-from sidelong.errors import LearnerError
+from sidelong.errors import CostError, LearnerError
 from sidelong.graphs.presence import with_absent_arm
 from sidelong.keys import Keys, seeds_of
 from sidelong.learners.interface import is_checked, refusal, widen_trace
@@ -123,6 +124,9 @@ class Rounds:
         self._waiting = 0  # how many of them have a pending decision, in a family
         self._workspaces: list[ThreadWorkspace] = []
         self._pool = PooledTrust.new(len(setup.advisers)) if setup.pooled else None
+        ceiling = setup.ceiling
+        #: What all keys have spent, if they have one line.
+        self.account = ceiling._replace(shared=False).spending() if ceiling is not None and ceiling.shared else None
         if single:
             self.add([""])
 
@@ -157,7 +161,7 @@ class Rounds:
                 ),
                 "tell": (
                     made.tell_many,
-                    TellBatch(long, long, long, np.empty(0), np.empty((0, 4), np.int64), long > 0),
+                    TellBatch(long, long, long, np.empty(0), np.empty((0, 4), np.int64), long > 0, np.empty(0)),
                     0,
                     0,
                 ),
@@ -488,8 +492,63 @@ class Rounds:
             after.append(known)
         asked.after[shared] = np.array(after, np.int64)[which.reshape(-1)]
 
+    def fit(self, row: Integers, places: Integers) -> Integers:
+        """Return the graphs of decisions without the arms that do not fit under the ceiling; a row is -1 if it is new.
+
+        Decisions that are asked for at once share equally what may still be overspent.
+
+        Raises:
+            CostError: no arm that is there fits.
+        """
+        ceiling = self.setup.ceiling
+        if ceiling is None or ceiling.bounds is None or not row.size:
+            return places
+        shared = self.account is not None
+        keys, which = np.unique(np.where(row >= 0, row, -1 - np.arange(row.size)), return_inverse=True)
+        if shared:
+            keys, which = np.zeros(1, np.int64), np.zeros(row.size, np.int64)
+        extra, table = ceiling.extra(), self.pending
+        live = np.flatnonzero(table.key[: self.used] >= 0)
+        sums = np.bincount(table.key[live], extra[table.carried[live]], len(self))
+        found = places.copy()
+        for at, key in enumerate(keys.tolist()):
+            mine = which == at
+            known = self.account if shared else self.observers.spending[key] if key >= 0 else ceiling.spending()
+            reserved = float(sums.sum() if shared else sums[key] if key >= 0 else 0.0)
+            fits = ceiling.fits(over(known), reserved, int(mine.sum()))  # type: ignore[arg-type]  # there is one
+            if not fits.all():
+                for place in np.unique(places[mine]).tolist():
+                    less = self.bank.place(fitting(ceiling, self.bank.graphs[place], fits))
+                    found[mine & (places == place)] = less
+        return found
+
+    def spending(self, row: int | None) -> Spending:
+        """Return what a key has spent, or all of them together."""
+        ceiling = self.setup.ceiling
+        if ceiling is None:
+            raise CostError("Nothing is known of costs without a ceiling. Make it with ceiling=...")
+        slots = np.flatnonzero(self.pending.key[: self.used] >= 0)
+        if row is not None:
+            slots = slots[self.pending.key[slots] == row]
+        reserved = float(ceiling.extra()[self.pending.carried[slots]].sum()) if ceiling.bounds is not None else 0.0
+        rows = self.observers.spending[: len(self)]
+        known = ceiling.spending() if not len(rows) else rows[0].copy() if row is None else rows[row].copy()
+        if self.account is not None:
+            known[PRICE] = self.account[PRICE]
+        elif row is None and len(rows) > 1:
+            known[PRICE] = rows[:, PRICE].mean()
+        if row is None and len(rows):
+            known[[DECISIONS, SPENT]] = rows[:, [DECISIONS, SPENT]].sum(axis=0)
+        return summary(known, reserved)
+
     def accept(
-        self, row: Integers, round_: Integers, heard: LossColumns, graph: Any, revealed: Any = None
+        self,
+        row: Integers,
+        round_: Integers,
+        heard: LossColumns,
+        graph: Any,
+        revealed: Any = None,
+        costs: LossColumns | None = None,
     ) -> tuple[Integers, Accepted]:
         """Return where decisions are pending and what is to be learned of them, or refuse what was told.
 
@@ -498,24 +557,32 @@ class Rounds:
         self.forget_graphs()
         slot, named = self.named(row, round_)
         known = self.setup.learner, self.bank, named, heard, int(self.rows.told.shape[1])
-        return slot, rules.FeedbackCheck(*known).accept(graph, revealed)
+        return slot, rules.FeedbackCheck(*known, self.setup.ceiling).accept(graph, revealed, costs)
 
     def learn(
-        self, row: Integers, round_: Integers, heard: LossColumns, graph: Any, revealed: Any, threads: int
+        self,
+        row: Integers,
+        round_: Integers,
+        heard: LossColumns,
+        graph: Any,
+        revealed: Any,
+        threads: int,
+        costs: LossColumns | None = None,
     ) -> int:
         """Learn what was heard of decisions; return how many were pending."""
-        slot, told = self.accept(row, round_, heard, graph, revealed)
+        check_given(self.setup.ceiling, costs)
+        slot, told = self.accept(row, round_, heard, graph, revealed, costs)
         order = np.flatnonzero(slot >= 0)  # in the order of the rows and, of one key, as they were named
         if (np.diff(row[order]) < 0).any():
             order = order[np.argsort(row[order], kind="stable")]
-        losses, offsets = told.losses, told.offsets
+        losses, offsets, spent = told.losses, told.offsets, told.costs
         if order.size < row.size or (np.diff(order) != 1).any():
             sizes = np.diff(offsets)[order]
             ends = np.append(0, np.cumsum(sizes))
-            losses = losses[np.repeat(offsets[order] - ends[:-1], sizes) + np.arange(ends[-1])]
-            offsets = ends
-        foreseen = np.full(order.size, told.foreseen)
-        self.tell(TellBatch(slot[order], told.shown[order], offsets, losses, told.marks[order], foreseen), threads)
+            some = np.repeat(offsets[order] - ends[:-1], sizes) + np.arange(ends[-1])
+            losses, offsets, spent = losses[some], ends, spent[some] if spent.size else spent
+        foreseen, marks = np.full(order.size, told.foreseen), told.marks[order]
+        self.tell(TellBatch(slot[order], told.shown[order], offsets, losses, marks, foreseen, spent), threads)
         return int(order.size)
 
     def tell(self, told: TellBatch, threads: int) -> None:
@@ -523,7 +590,15 @@ class Rounds:
         pending, pool, row = self.pending, self._pool, self.pending.key[told.slot]
         keys = row[:0] if pool is None else np.unique(row)  # which sorts them
         before = np.empty(0) if pool is None else self._lost_by_advice(keys)
+        account: Any = self.account
+        if account is not None:
+            self.observers.spending[row, PRICE] = account[PRICE]
         self._share(self._bind("tell"), row, threads, told, (), ())
+        if account is not None:
+            carried = pending.carried[told.slot]
+            arms, offsets = self.bank.reveals(told.graph, carried)
+            for cost in told.costs[arms == np.repeat(carried, np.diff(offsets))].tolist():
+                spend(account, cost)
         if pool is not None:
             self.pool = pool.after((self._lost_by_advice(keys) - before).sum(axis=0))
         if self.regressor is not None:
@@ -566,8 +641,19 @@ class Rounds:
 
     def drop(self, slots: Integers, *, lost: bool = False, marked: bool = False) -> None:
         """Let go of decisions that will never be told; if `marked`, it is remembered that they were cancelled."""
+        gone = slots if lost else slots[self.pending.carried[slots] != self.pending.arm[slots]]
+        self._spend_most(self.pending.key[gone], self.pending.carried[gone])
         self._bind("drop")(*self._parts(self.workspace(1)), slots, lost, marked)
         self.give(slots.size)
+
+    def _spend_most(self, rows: Integers, arms: Integers) -> None:
+        """Count decisions that were carried out and will never be told as the most that they can cost."""
+        ceiling = self.setup.ceiling
+        if ceiling is not None and ceiling.bounds is not None:
+            for row, cost in zip(rows.tolist(), ceiling.bounds[arms].tolist(), strict=True):
+                spend(self.observers.spending[row], cost)
+                if self.account is not None:
+                    spend(self.account, cost)
 
     def outlook(self, row: Integers, graph: Integers | None = None) -> tuple[Floats, Any]:
         """Return the probabilities with which each key would play next, and the state of the last one after that."""
@@ -640,12 +726,15 @@ class Rounds:
         self.rows.outstanding[:] = 0
         np.add.at(self.rows.outstanding, key, columns["outstanding"] >= 0)
 
-    def grown(self, graph: FeedbackGraph) -> Rounds:
+    def grown(self, graph: FeedbackGraph, bound: Any = None) -> Rounds:
         """Return the same keys with one more arm, which was absent until now."""
         learner, before = self.setup.learner, self.setup
         grow: Any = learner.grow  # it was checked that there is one
         params, first = grow(before.params, before.state)
-        setup = replace(before, params=params, state=first, graph=graph)
+        if before.ceiling is None and bound is not None:
+            raise LearnerError("cost_bound is for agents and families with a ceiling.")
+        ceiling = None if before.ceiling is None else before.ceiling.with_arm(bound)
+        setup = replace(before, params=params, state=first, graph=graph, ceiling=ceiling)
         graphs = [with_absent_arm(each, graph.labels) for each in self.bank.graphs]
         bank = new_bank(setup, [graph, *graphs], single=self.single)
         made = self._changed(setup, bank, lambda state: grow(before.params, state)[1])
@@ -692,7 +781,7 @@ class Rounds:
     def _changed(self, setup: Setup, bank: Bank, change: Callable[[Any], Any]) -> Rounds:
         """Return the same keys with another setup and other states. Nothing is pending there yet."""
         made, n = Rounds(setup, bank, self.rows.told.shape[1], self.regressor, single=self.single), len(self)
-        made.keys, made.names = self.keys, self.names
+        made.keys, made.names, made.account = self.keys, self.names, self.account
         made.observers = Observers(*(array[:n] for array in self.observers))
         words, common = np.zeros((n, made.layout.kept), np.uint64), np.full(n, -1, np.int64)
         made.rows = Rows(*(array[:n] for array in self.rows))._replace(state=words, common=common)
@@ -741,7 +830,7 @@ class Rounds:
         made.rows = Rows(*(np.concatenate(each) for each in zip(*rows, strict=True)))
         made.observers = Observers(*(np.concatenate(each) for each in zip(*observers, strict=True)))
         made.let_wait({name: np.concatenate(each) for name, each in columns.items()})
-        made.pool = first.pool
+        made.pool, made.account = first.pool, first.account
         return made
 
     # Files
@@ -764,6 +853,7 @@ class Rounds:
             self.names,
             self.regressor,
             self.pool,
+            self.account,
         )
 
     @classmethod
@@ -772,7 +862,7 @@ class Rounds:
         bank = new_bank(saved.setup, saved.graphs, single=keys is None)
         size = saved.told.shape[1] if remembers is None else remembers
         made = cls(saved.setup, bank, size, saved.regressor, single=keys is None)
-        made.names, made.pool = saved.names, saved.pool
+        made.names, made.pool, made.account = saved.names, saved.pool, saved.account
         made.observers = Observers(*(array.copy() for array in saved.observers))
         made.keys = made.keys if keys is None else keys
         n = len(made.keys)

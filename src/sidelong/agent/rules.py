@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sidelong._jit import kernel
+from sidelong.agent.ceiling import in_order
 from sidelong.agent.feedback import LossColumns, of_one, read_floats
 from sidelong.agent.graphs import Bank
 from sidelong.checks import short
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from sidelong.agent.ceiling import Ceiling
     from sidelong.graphs.graph import FeedbackGraph
     from sidelong.learners.interface import Learner
     from sidelong.outcomes.revealed_columns import RevealedColumns
@@ -106,6 +108,7 @@ class Accepted(NamedTuple):
     losses: Floats
     marks: Integers  #: (n, 4): what is remembered of each
     foreseen: bool  #: whether the graphs were known before the draw
+    costs: Floats  #: as losses; of size 0 without a ceiling
 
 
 #: The columns of what is remembered: round, how many losses were given, hashes of them and of their arms.
@@ -182,8 +185,17 @@ def check_alone(graph: Any, *, scaled: bool) -> None:
 class FeedbackCheck:
     """One call of `tell`: its decisions, what they reveal, and what is wrong with it."""
 
-    def __init__(self, learner: Learner, bank: Bank, named: NamedDecisions, heard: LossColumns, remembers: int) -> None:
+    def __init__(
+        self,
+        learner: Learner,
+        bank: Bank,
+        named: NamedDecisions,
+        heard: LossColumns,
+        remembers: int,
+        ceiling: Ceiling | None = None,
+    ) -> None:
         self._learner = learner
+        self._ceiling = ceiling
         self._bank = bank
         self._named = named
         self._heard = heard
@@ -191,11 +203,12 @@ class FeedbackCheck:
         self._outcome: RevealedColumns | None = None  # with arms that were absent
         self._settled = np.flatnonzero(~named.is_pending)
 
-    def accept(self, graph: Any, revealed: RevealedColumns | None = None) -> Accepted:
+    def accept(self, graph: Any, revealed: RevealedColumns | None = None, costs: LossColumns | None = None) -> Accepted:
         """Return what is to be learned, from losses and the graphs that came with them, or from what was revealed.
 
         Raises:
             LossError: a loss is missing, outside its range, or of an arm that was not revealed.
+            CostError: a cost is, or is above its bound.
             DecisionError: a decision was cancelled, told long ago, or told something else.
         """
         if revealed is not None:
@@ -215,12 +228,19 @@ class FeedbackCheck:
         values, given, arms = self._in_order(due, reveals)
         offsets = np.append(0, np.cumsum(due))
         losses = self._checked(values, given, arms, due, offsets)
+        spent = np.empty(0)
+        if self._ceiling is not None and costs is not None:
+            spent = in_order(self._ceiling, costs, due, arms, named.arm, named.whose)
+            key = (
+                key
+                ^ marks_of(named.round, spent, np.zeros(spent.size, np.int64), offsets, np.zeros_like(key))[:, LOSSES]
+            )
         if self._outcome is None:
             marks = marks_of(named.round, losses, arms, offsets, key)
         else:
             marks = marks_of(named.round, self._outcome.losses, self._outcome.reveals, self._outcome.offsets, key)
         self._compare(marks)
-        return Accepted(shown, offsets, losses, marks, foreseen)
+        return Accepted(shown, offsets, losses, marks, foreseen, spent)
 
     def _open(self, revealed: RevealedColumns, graph: Any) -> Any:
         """Return the graph of what was revealed, if it is of these decisions; absent arms are left out of it."""

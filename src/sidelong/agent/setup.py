@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sidelong.agent.ceiling import read_ceiling
 from sidelong.agent.observers import Observers
 from sidelong.checks import check_number, check_whole, short
 from sidelong.errors import GraphError, LearnerError
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import ModuleType
 
+    from sidelong.agent.ceiling import Ceiling
     from sidelong.learners.interface import Learner
     from sidelong.outcomes.scale import Scale
 
@@ -49,6 +51,7 @@ class Setup:
     incumbent: str = ""  #: the first of them, if it may be fallen behind by no more than an allowance; else empty
     allowance: float = 0.0  #: in the scale
     pooled: bool = False  #: whether the keys of a family learn together whom to trust
+    ceiling: Ceiling | None = None  #: what a decision may cost on average
 
     @cached_property
     def n_traces(self) -> int:
@@ -130,6 +133,7 @@ def prepare(
     incumbent: str | None = None,
     allowance: float | None = None,
     pooled: bool = False,
+    ceiling: tuple[Any, ...] = (None, None, None),
 ) -> Setup:
     """Return what an agent or a family begins with, or refuse; with `features`, of a learner that plays by them."""
     if not isinstance(graph, FeedbackGraph):
@@ -148,8 +152,12 @@ def prepare(
     if pooled and not module.pooled:
         able = catalogue.names_where(lambda each: bool(each.pooled))
         raise LearnerError(f"{module.title} learns no trust that keys could share. Use {able}, or pooled=False.")
+    spent = read_ceiling(module, graph, *ceiling)
+    if spent is not None and limits:
+        raise LearnerError("An incumbent and a ceiling do not go together: an arm that it advises may not fit.")
     options = catalogue.plain_options(module, options)
     params = catalogue.configure(module, graph, options)
+    plain = [] if spent is None else spent.plain()
     made = Setup(
         module,
         params,
@@ -161,7 +169,8 @@ def prepare(
         certificate=certificate,
         alarm=alarm,
         pooled=bool(pooled),
-        tag=tag_of(module, options, seed, graph, None if prior is None else [prior, scale], limits),
+        ceiling=spent,
+        tag=tag_of(module, options, seed, graph, None if prior is None else [prior, scale], [*limits, *plain]),
     )
     if incumbent is not None:
         made = replace(made, advisers=(incumbent,), incumbent=incumbent, allowance=limits[1])
