@@ -13,7 +13,16 @@ from sklearn.linear_model import SGDRegressor
 import naive
 import sidelong as sl
 from sidelong.agent import state_file
-from sidelong.errors import ConflictError, FeatureError, GraphError, LearnerError, LossError, StateFileError
+from sidelong.errors import (
+    AdviceError,
+    ConflictError,
+    DecisionError,
+    FeatureError,
+    GraphError,
+    LearnerError,
+    LossError,
+    StateFileError,
+)
 from sidelong.graphs.presence import present
 
 K, D = 4, 3
@@ -228,7 +237,7 @@ def test_what_an_outcome_shows_is_learned_with_the_weights_of_how_seldom_that_is
     assert agent.predict(x) == pytest.approx(np.clip(np.append(x, 1.0) @ np.transpose(fitted), 0, 1), abs=1e-9)
 
 
-@pytest.mark.parametrize("learner", ["squarecb.g"])
+@pytest.mark.parametrize("learner", ["squarecb.g", "glance"])
 def test_orders_follow_a_demand_that_falls_by_two_fifths(learner):
     # They stayed 70 % too high, with any `forgetting`, while only the loss of the played order was learned.
     stock, rng, orders = sl.outcomes.StockOrders(30, holding=1, shortage=3), np.random.default_rng(1), []
@@ -307,8 +316,8 @@ def test_wrong_options_and_losses():
     ):
         with pytest.raises(LearnerError, match=message):
             make(**options)
-    with pytest.raises(LearnerError, match=r"takes the learner 'squarecb\.g', not 'glance'"):
-        sl.ContextualAgent("glance", NESTED)
+    with pytest.raises(LearnerError, match=r"takes the learner 'glance' or 'squarecb\.g', not 'exp3-set'"):
+        sl.ContextualAgent("exp3-set", NESTED)
     with pytest.raises(GraphError, match="needs every arm to reveal itself"):
         make(sl.FeedbackGraph.from_matrix([[0, 1], [1, 1]]))
     agent = make()
@@ -497,7 +506,7 @@ def test_features_of_a_family_that_are_none_are_refused_and_nothing_changes():
     with pytest.raises(LearnerError, match="regressor of a family is 'ridge'"):
         sl.Family("squarecb.g", NESTED, regressor=SGDRegressor())
     with pytest.raises(LearnerError, match="regressor of a family is 'ridge'"):
-        sl.Family("glance", NESTED, regressor="ridge")
+        sl.Family("exp3-set", NESTED, regressor="ridge")
     other = sl.Family("squarecb.g", NESTED, seed=3)
     other.ask(["b"], x=[{"level": 1.0}])
     with pytest.raises(sl.SidelongError, match="features of different kinds"):
@@ -516,3 +525,128 @@ def test_a_file_of_a_family_with_a_regression_that_cannot_be_is_refused(name, tm
     state_file.write(tmp_path / "family", header, {**arrays, name: wrong})
     with pytest.raises(StateFileError):
         sl.Family.load(tmp_path / "family")
+
+
+# Features as advice.
+
+
+@pytest.mark.interpreted
+def test_the_best_arm_of_the_regressor_is_advice_to_the_bit():
+    X, losses = world(60)
+    agent = sl.ContextualAgent("glance", NESTED, seed=5, penalty=0.5)
+    plain = sl.Agent("glance", NESTED, seed=5)
+    for t, (x, row) in enumerate(zip(X, losses, strict=True)):
+        there = [0, 1, 3] if t % 7 == 3 else range(K)
+        f = agent.predict(x)
+        others = {"team": 2} if t % 2 else {}
+        best = min(there, key=lambda arm: f[arm])
+        silent = len({f[arm] for arm in there}) == 1
+        decision = agent.ask(x, available=there, advice=others or None)
+        other = plain.ask(available=there, advice=others | {"features": None if silent else best})
+        assert decision.arm == other.arm
+        assert decision.probabilities.tolist() == other.probabilities.tolist()
+        assert [row.tolist() for row in decision.advice.values()] == [row.tolist() for row in other.advice.values()]
+        agent.tell(decision, row[decision.reveals])
+        plain.tell(other, row[other.reveals])
+    assert [each.name for each in agent.advisers()] == [each.name for each in plain.advisers()]
+
+
+def test_features_have_the_guarantee_and_are_worth_something():
+    X, losses = world(1500, seed=4)
+    agent, blind = sl.ContextualAgent("glance", NESTED, seed=5), sl.Agent("glance", NESTED, seed=5)
+    paid, fixed = play(agent, X, losses), 0.0
+    for row in losses:
+        decision = blind.ask()
+        fixed += row[decision.arm] / len(losses)
+        blind.tell(decision, row[decision.reveals])
+    best = losses.min(axis=1).mean()
+    assert paid - best < 0.5 * (fixed - best)
+    noise = sl.ContextualAgent("glance", NESTED, seed=5)
+    rng = np.random.default_rng(0)
+    assert play(noise, rng.normal(size=X.shape), losses) < fixed + 0.03  # features that say nothing
+
+
+def test_several_regressors_compete_under_their_names():
+    X, losses = world(300, seed=2)
+    models = {"ridge": "ridge", "sgd": SGDRegressor(random_state=0), "river": river_linear.LinearRegression()}
+    agent = sl.ContextualAgent("glance", NESTED, models, seed=5, forgetting=0.99)
+    play(agent, X[:200], losses[:200])
+    waiting = agent.ask(X[200])
+    other = pickle.loads(pickle.dumps(agent))  # noqa: S301
+    assert set(agent.predict(X[0])) == set(models)
+    for each in (agent, other):
+        each.tell(waiting.id, losses[200][waiting.reveals])
+        play(each, X[201:], losses[201:])
+    assert [each.round for each in (agent, other)] == [300, 300]
+    assert [row.trust for row in agent.advisers()] == [row.trust for row in other.advisers()]
+    assert {row.name for row in agent.advisers()} == set(models)
+    with pytest.raises(StateFileError, match="several regressors"):
+        agent.contents()
+
+
+def test_a_saved_agent_goes_on_with_its_adviser(tmp_path):
+    X, losses = world(60)
+    agent = sl.ContextualAgent("glance", NESTED, {"mine": "ridge"}, seed=5, forgetting=0.98)
+    play(agent, X[:30], losses[:30])
+    agent.save(tmp_path / "state")
+    other = sl.ContextualAgent.load(tmp_path / "state")
+    for x, row in zip(X[30:], losses[30:], strict=True):
+        one, two = agent.ask(x, advice={"team": 1}), other.ask(x, advice={"team": 1})
+        assert (one.arm, one.probabilities.tolist()) == (two.arm, two.probabilities.tolist())
+        agent.tell(one, row[one.reveals])
+        other.tell(two, row[two.reveals])
+    assert [each.name for each in other.advisers()] == ["mine", "team"]
+    header, arrays = agent.contents()
+    with pytest.raises(StateFileError, match="no name"):
+        sl.ContextualAgent.from_contents(header | {"regressor": header["regressor"] | {"advisers": [3]}}, arrays, "it")
+
+
+def test_a_key_of_a_family_is_its_agent_to_the_bit(tmp_path):
+    X, losses = world(80, seed=6)
+    family = sl.Family("glance", NESTED, seed=5, regressor="ridge", penalty=0.5)
+    agents = {key: sl.ContextualAgent("glance", NESTED, seed=family.seed_of(key), penalty=0.5) for key in "ab"}
+    for t in range(0, 80, 2):
+        plan = family.ask(["a", "b"], x=X[t : t + 2], advice={"team": [1, -1]})
+        made = [
+            agent.ask(x, advice={"team": 1 if key == "a" else None})
+            for (key, agent), x in zip(agents.items(), X[t : t + 2], strict=True)
+        ]
+        assert plan.arms.tolist() == [each.arm for each in made]
+        told = [losses[t + k][each.reveals] for k, each in enumerate(made)]
+        family.tell(plan, np.concatenate(told))
+        for agent, decision, row in zip(agents.values(), made, told, strict=True):
+            agent.tell(decision, row)
+        if t == 40:
+            family.save(tmp_path / "family")
+            family = sl.Family.load(tmp_path / "family")
+    assert family["a"].advisers().rows == agents["a"].advisers().rows
+    pooled = sl.Family("glance", NESTED, seed=5, regressor="ridge", pooled=True)
+    plan = pooled.ask(["a", "b"], x=X[:2])
+    assert pooled.tell(plan, np.full(plan.reveals.size, 0.5)) == 2
+
+
+def test_what_features_as_advice_cannot_be_is_refused():
+    agent = sl.ContextualAgent("glance", NESTED, seed=5)
+    with pytest.raises(AdviceError, match="is the name of a regressor"):
+        agent.ask([1.0], advice={"features": 1})
+    with pytest.raises(AdviceError, match="must be an arm"):
+        agent.ask([1.0], advice=1.5)
+    decision = agent.ask([1.0, 2.0])  # what was refused has fixed nothing
+    with pytest.raises(DecisionError, match="Predictions were advice here"):
+        _ = decision.predictions
+    with pytest.raises(AdviceError, match=r"squarecb\.g takes no advice"):
+        make().ask([1.0], advice=1)
+    with pytest.raises(LearnerError, match="compete as advisers"):
+        make(regressor={"a": "ridge"})
+    for wrong in ({}, {1: "ridge"}, {"a": "forest"}, {"a": 3}):
+        with pytest.raises(LearnerError):
+            sl.ContextualAgent("glance", NESTED, wrong)
+    with pytest.raises(LearnerError, match="gamma_scale"):
+        sl.ContextualAgent("glance", NESTED, gamma_scale=3.0)
+    with pytest.raises(LearnerError, match="has no model of a new arm"):
+        agent.add_arm()
+    family = sl.Family("glance", NESTED, regressor="ridge")
+    with pytest.raises(AdviceError, match="is the name of a regressor"):
+        family.ask(["a"], x=[[1.0]], advice={"features": [1]})
+    with pytest.raises(FeatureError, match="give those of each key as x"):
+        family.ask(["a"])

@@ -38,12 +38,12 @@ _ROUNDING = 1e-6
 
 def read_one(advice: Any, graph: FeedbackGraph) -> dict[str, Floats]:
     """Return a row for each adviser who is named, from what `Agent.ask` was given."""
-    return {name: _row(each, graph, f"The advice of {short(name)}") for name, each in _by_name(advice).items()}
+    return {name: _row(each, graph, f"The advice of {short(name)}") for name, each in by_name(advice).items()}
 
 
 def read_many(advice: Any, graph: FeedbackGraph, keys: Sequence[Any]) -> dict[str, Floats]:
     """Return a row for each key of each adviser who is named, from what `Family.ask` was given."""
-    return {name: _column(name, each, graph, keys) for name, each in _by_name(advice).items()}
+    return {name: _column(name, each, graph, keys) for name, each in by_name(advice).items()}
 
 
 def new_names(learner: Learner, known: tuple[str, ...], given: Mapping[str, Any]) -> tuple[str, ...]:
@@ -58,6 +58,13 @@ def new_names(learner: Learner, known: tuple[str, ...], given: Mapping[str, Any]
             f"{short(new[0])}. Use one name for each source of advice, not one for each round."
         )
     return new
+
+
+def check_names(given: Mapping[str, Any], regressors: tuple[str, ...]) -> None:
+    """Refuse advice under the name of a regressor, which advises itself."""
+    for name in regressors:
+        if name in given:
+            raise AdviceError(f"{short(name)} is the name of a regressor: call the adviser something else.")
 
 
 def check_incumbent(
@@ -102,7 +109,10 @@ def are_rows(rows: Floats, n_arms: int) -> bool:
     return bool((rows >= 0.0).all() and ((sums == 0.0) | (abs(sums - 1.0) <= _ROUNDING)).all())
 
 
-def _by_name(advice: Any) -> dict[str, Any]:
+def by_name(advice: Any) -> dict[str, Any]:
+    """Return the advice of each adviser by name, as it was given."""
+    if advice is None:
+        return {}
     if not isinstance(advice, Mapping):
         return {UNNAMED: advice}
     for name in advice:

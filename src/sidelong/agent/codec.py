@@ -389,7 +389,7 @@ def find_learner(path: Place, header: Header, given: ModuleType | Learner | None
     features = "regressor" in header
     if given is None and features and kind == "Agent":
         raise StateFileError(f"{path} is of an agent with features. Load it with ContextualAgent.load.")
-    if given is None and name not in (catalogue.names_with_features() if features else catalogue.names()):
+    if given is None and name not in (catalogue.names_seeing_features() if features else catalogue.names()):
         raise StateFileError(
             f"{path} is of the learner {short(name)}, which is not one of the package's own. "
             f"Load it with the module that is: {kind}.load(path, learner=module)."

@@ -6,21 +6,20 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
+from sidelong.agent import advice as advising
 from sidelong.agent import codec, state_file
 from sidelong.agent.agent import Agent
 from sidelong.agent.estimates import estimates_of
-from sidelong.agent.regressors import Foreign, Ridge
+from sidelong.agent.regressors import Ridge, best_arms, make_regressor
 from sidelong.agent.rounds import REMEMBERED_BY_AGENT, Rounds
 from sidelong.agent.setup import prepare
 from sidelong.checks import nearest, short
-from sidelong.errors import LearnerError, StateFileError
-from sidelong.learners import squarecb
+from sidelong.errors import AdviceError, LearnerError, StateFileError
+from sidelong.learners import catalogue, squarecb
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from os import PathLike
-
-    import numpy.typing as npt
 
     from sidelong.agent.decision import ContextualDecision
     from sidelong.estimates import Estimates
@@ -36,15 +35,18 @@ class ContextualAgent(Agent):
     An agent is not safe to share between threads.
 
     Args:
-        learner: "squarecb.g".
+        learner: "glance", to which the arm of least predicted loss is advice, so that its guarantee holds whatever the
+            features are worth; or "squarecb.g", which plays by the predictions alone.
         graph: whose losses playing an arm reveals. It also says how many arms there are. Each must reveal itself.
         regressor: "ridge", online ridge regression; or a model with `learn_one` and `predict_one`, as those of river,
             or with `partial_fit` and `predict`, as those of scikit-learn. Each arm gets a copy of it, unless `ask` is
-            given a row of features for each arm: then one model predicts for all arms.
+            given a row of features for each arm: then one model predicts for all arms. With "glance" also a dict of
+            names to such, which compete; one without a name is called "features".
         seed: a whole number from 0 to 2**64 - 1.
         scale: the range of your own costs or scores, if `tell` is to take those in place of losses in [0, 1].
         certificate: whether to keep what `certificate` needs, as for `Agent`.
-        gamma_scale: the larger, the less an arm is played that is predicted to be worse.
+        gamma_scale: of "squarecb.g": the larger, the less an arm is played that is predicted to be worse; 30 if not
+            given.
         penalty: of "ridge". Features should be of the size of 1, or this should be smaller.
         forgetting: of "ridge": with 0.99, the hundredth last loss of an arm counts about a third of the last one.
         hashed: how many numbers a mapping of names becomes.
@@ -68,36 +70,26 @@ class ContextualAgent(Agent):
         seed: int = 0,
         scale: Scale | None = None,
         certificate: bool = False,
-        gamma_scale: float = 30.0,
+        gamma_scale: float | None = None,
         penalty: float | None = None,
         forgetting: float | None = None,
         hashed: int = 64,
     ) -> None:
-        if learner != squarecb.LEARNER.name:
+        known = catalogue.names_seeing_features()
+        if learner not in known:
+            able = " or ".join(map(repr, known))
+            more = nearest(str(learner), known)
             raise LearnerError(
-                f"A ContextualAgent takes the learner {squarecb.LEARNER.name!r}, not {short(learner)}."
-                f"{nearest(str(learner), [squarecb.LEARNER.name])} Without features, use Agent."
+                f"A ContextualAgent takes the learner {able}, not {short(learner)}.{more} Without features, use Agent."
             )
         own: dict[str, Any] = {"penalty": penalty, "forgetting": forgetting}
         given = {name: value for name, value in own.items() if value is not None}
-        if isinstance(regressor, str) and regressor != "ridge":
-            raise LearnerError(f"regressor must be 'ridge' or a model, not {short(regressor)}.")
-        if given and not isinstance(regressor, str):
-            raise LearnerError(f"{next(iter(given))} is an option of regressor='ridge'; a model has its own.")
-        setup = prepare(
-            squarecb,
-            graph,
-            seed=seed,
-            scale=scale,
-            prior=None,
-            options={"gamma_scale": gamma_scale},
-            certificate=certificate,
-        )
-        chosen = (
-            Ridge(graph.n_arms, hashed=hashed, **given)
-            if isinstance(regressor, str)
-            else Foreign(graph.n_arms, regressor, hashed=hashed)
-        )
+        options = {} if gamma_scale is None else {"gamma_scale": gamma_scale}
+        keeps: dict[str, Any] = {"scale": scale, "prior": None, "certificate": certificate, "features": True}
+        setup = prepare(learner, graph, seed=seed, options=options, **keeps)
+        advises = setup.learner.add_adviser is not None
+        chosen = make_regressor(graph.n_arms, regressor, given, hashed, advises=advises)
+        setup = setup.advised(chosen.advisers) if chosen.advisers else setup
         self._play(Rounds(setup, None, REMEMBERED_BY_AGENT, chosen, single=True))
 
     @property
@@ -106,7 +98,11 @@ class ContextualAgent(Agent):
         return cast("tuple[ContextualDecision, ...]", super().pending)
 
     def ask(  # type: ignore[override]  # what is known comes first
-        self, x: Any, graph: FeedbackGraph | None = None, available: Iterable[int | str | bool] | None = None
+        self,
+        x: Any,
+        graph: FeedbackGraph | None = None,
+        available: Iterable[int | str | bool] | None = None,
+        advice: Any = None,
     ) -> ContextualDecision:
         """Draw an arm.
 
@@ -116,23 +112,37 @@ class ContextualAgent(Agent):
             graph: the graph of this round alone, where graphs change from round to round.
             available: the arms that can be played in this round, by number or label, or a flag for each arm; all if not
                 given. The others are neither played nor revealed.
+            advice: with "glance", what others would play, as for `Agent.ask`.
         """
         shown, place = self._shown(graph, available)
         regressor = self._regressor
-        kept, f = regressor.read(x), np.empty(self._n_arms)
+        kept = regressor.read(x)
+        if regressor.advisers:
+            rows = advising.by_name(advice)
+            advising.check_names(rows, regressor.advisers)
+            advising.read_one(rows, self._graph)  # it is refused before the features are kept
+        elif advice is not None:
+            raise AdviceError(f"{self.learner} takes no advice. Use glance.")
         if not regressor.kind:
-            self._rounds.keep_features(kept[0], _columns(kept))
-        regressor.predict(kept, f)
-        made = self._decide(shown, place, f, kept)
+            self._rounds.keep_features(*regressor.shape_of(kept))
+        f = regressor.predictions(kept)
+        given: Any = f[0]
+        if regressor.advisers:
+            best = zip(regressor.advisers, best_arms(f, shown), strict=True)
+            given = self._read_advice(rows | {name: row if row.any() else None for name, row in best}, shown)
+        made = self._decide(shown, place, given, kept)
         return made.with_features(kept)
 
-    def predict(self, x: Any) -> npt.NDArray[np.float64]:
-        """Return the predicted loss of each arm, from 0 to 1, without a decision; 0 before the first one."""
-        f = np.zeros(self.graph.n_arms)
-        kept = self._regressor.read(x)
-        if self._regressor.kind:  # the first decision fixes the features, and a look does not
-            self._regressor.predict(kept, f)
-        return f
+    def predict(self, x: Any) -> Any:
+        """Return the predicted loss of each arm, from 0 to 1, without a decision; 0 before the first one.
+
+        Of several regressors it is a dict, by name.
+        """
+        kept, regressor = self._regressor.read(x), self._regressor
+        f = np.zeros((max(1, len(regressor.advisers)), self.graph.n_arms))
+        if regressor.kind:  # the first decision fixes the features, and a look does not
+            f = regressor.predictions(kept)
+        return dict(zip(regressor.advisers, f, strict=True)) if len(f) > 1 else f[0]
 
     def estimates(self) -> Estimates:
         """Return what was seen of each arm, over all that was known; `gaps` and `weights` depend on that, and are NaN.
@@ -155,7 +165,8 @@ class ContextualAgent(Agent):
         """Go on, in a new object, from what was saved."""
         if "regressor" not in header:
             raise StateFileError(f"{path} is of an agent without features. Load it with Agent.load.")
-        super()._resume(path, header, arrays, learner or squarecb)
+        name = header["learner"] if header["learner"] in catalogue.names_seeing_features() else squarecb.LEARNER.name
+        super()._resume(path, header, arrays, learner or catalogue.find(name, features=True))
 
     def __reduce__(self) -> tuple[Any, ...]:
         if isinstance(self._regressor, Ridge):
@@ -168,19 +179,14 @@ class ContextualAgent(Agent):
         return _restore, (type(self), data, self._regressor, x)
 
     def __repr__(self) -> str:
-        name = "ridge" if isinstance(self._regressor, Ridge) else "a model of another package"
+        name = self._regressor.title
         pending = f", {len(self.pending)} pending" if self.pending else ""
         return f"<ContextualAgent {self.learner} with {name} on {self.graph!r}: {self.round} decisions{pending}>"
 
 
-def _columns(kept: Any) -> int:
-    """Return how many columns the features have that a regressor has read."""
-    return kept[1] if isinstance(kept[1], int) else int(kept[1].shape[1])
-
-
-def _restore(kind: type[ContextualAgent], data: bytes, regressor: Foreign, x: np.ndarray) -> ContextualAgent:
+def _restore(kind: type[ContextualAgent], data: bytes, regressor: Any, x: np.ndarray) -> ContextualAgent:
     header, arrays = state_file.unpack(data, "The pickle")
-    saved = codec.read("The pickle", "agent", header, arrays, squarecb)
+    saved = codec.read("The pickle", "agent", header, arrays, catalogue.find(header["learner"], features=True))
     agent = kind.__new__(kind)
     agent._go_on(saved._replace(regressor=regressor, pending=saved.pending | {"x": x}), header)  # noqa: SLF001  # its own
     return agent

@@ -144,7 +144,7 @@ class Decision:
 
     def with_features(self, x: Any) -> ContextualDecision:
         """Return the same decision with the features that it was made with."""
-        return ContextualDecision(self._tag, self._graph, self._table, self._slot, self._numbers, x)
+        return ContextualDecision(self._tag, self._graph, self._table, self._slot, self._numbers, x, self._advisers)
 
     def __repr__(self) -> str:
         arm = self._graph.arm_name(self._arm)
@@ -216,14 +216,21 @@ class ContextualDecision(Decision):
     __slots__ = ("_x",)
 
     def __init__(
-        self, tag: str, graph: FeedbackGraph, table: Pending, slot: int, drawn: tuple[int, int, int], x: Any
+        self,
+        tag: str,
+        graph: FeedbackGraph,
+        table: Pending,
+        slot: int,
+        drawn: tuple[int, int, int],
+        x: Any,
+        advisers: tuple[str, ...] = (),
     ) -> None:
-        super().__init__(tag, graph, table, slot, drawn)
+        super().__init__(tag, graph, table, slot, drawn, advisers)
         self._x = x
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy what is its own."""
-        return type(self), (self._tag, self._graph, self._own(), 0, self._numbers, self._x)
+        return type(self), (self._tag, self._graph, self._own(), 0, self._numbers, self._x, self._advisers)
 
     @property
     def x(self) -> Any:
@@ -233,18 +240,27 @@ class ContextualDecision(Decision):
     @property
     def predictions(self) -> npt.NDArray[np.float64]:
         """The loss that was predicted for each arm when this was asked for, from 0 to 1."""
+        self._check_played()
         view = self._table.trace[self._slot, -self._graph.n_arms :]
         view.flags.writeable = False
         return view
 
+    def _check_played(self) -> None:
+        if self._advisers:
+            raise DecisionError(
+                "Predictions were advice here, and were not played: see `advice`, and `predict` for predictions."
+            )
+
     @property
     def gamma(self) -> float:
         """How strongly a worse prediction keeps an arm from being played: about 1 / (gamma times how much worse)."""
+        self._check_played()
         return float(self._table.trace[self._slot, squarecb.LEARNER.traces.index("gamma")])
 
     @property
     def value(self) -> float:
         """What `probabilities` can cost beyond the best arm, beside what errors of the predictions cost."""
+        self._check_played()
         return float(self._table.trace[self._slot, squarecb.LEARNER.traces.index("value")])
 
     @property
@@ -263,7 +279,8 @@ def decision_at(
     if not rounds.single:  # the table of many keys is large, and goes with the last of its decisions
         table, slot = Pending(*(column[slot : slot + 1].copy() for column in table)), 0
     if rounds.regressor is not None:
-        return ContextualDecision(tag, graph, table, slot, drawn, rounds.regressor.kept(table.x[slot]))
+        x = rounds.regressor.kept(table.x[slot])
+        return ContextualDecision(tag, graph, table, slot, drawn, x, setup.advisers)
     if setup.learner.is_sparing:
         return SparingDecision(tag, graph, table, slot, drawn, every)
     return Decision(tag, graph, table, slot, drawn, setup.advisers)

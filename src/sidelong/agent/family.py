@@ -17,7 +17,7 @@ from sidelong.agent.feedback import LossColumns
 from sidelong.agent.member import Member
 from sidelong.agent.observers import LOGGED, Observers
 from sidelong.agent.persistent import Persistent
-from sidelong.agent.regressors import Ridge
+from sidelong.agent.regressors import FEATURES, Ridge
 from sidelong.agent.rounds import Rounds
 from sidelong.agent.setup import prepare
 from sidelong.checks import check_whole, short
@@ -84,8 +84,8 @@ class Family(Persistent):
         ceiling_over: "key", if each key has a line of its own, or "all" for one line. Then the price of costs changes
             once for each `tell`, and `split` is refused.
         threads: how many threads play a batch; as many as there are cores if not given. It changes no decision.
-        regressor: "ridge", for the learner "squarecb.g", which plays by features: `ask` takes them as `x`. A key then
-            plays as a `ContextualAgent` does.
+        regressor: "ridge", for the learners "squarecb.g" and "glance", which then see features: `ask` takes them as
+            `x`. A key then plays as a `ContextualAgent` does.
         **options: the options of the learner; with a regressor also `penalty`, `forgetting` and `hashed`.
 
     Example:
@@ -119,11 +119,13 @@ class Family(Persistent):
         regressor: str | None = None,
         **options: Any,  # each learner has its own
     ) -> None:
-        features = learner in catalogue.names_with_features()
+        features = learner in catalogue.names_with_features() or (
+            regressor is not None and learner in catalogue.names_seeing_features()
+        )
         if regressor not in ((None, "ridge") if features else (None,)):
-            able = ", ".join(catalogue.names_with_features())
+            able = ", ".join(catalogue.names_seeing_features())
             raise LearnerError(
-                f"The regressor of a family is 'ridge', with {able}, which play by features; not {short(regressor)} "
+                f"The regressor of a family is 'ridge', with {able}, which see features; not {short(regressor)} "
                 f"with {short(learner)}. A ContextualAgent takes models of other packages."
             )
         own: dict[str, Any] = {
@@ -133,6 +135,9 @@ class Family(Persistent):
         keeps |= {"incumbent": incumbent, "allowance": allowance}
         keeps["ceiling"] = ceiling, cost_bounds, overspend, ceiling_over
         setup = prepare(learner, graph, seed=seed, scale=scale, prior=prior, options=options, **keeps)
+        if features and setup.learner.add_adviser is not None:
+            own["advisers"] = (FEATURES,)
+            setup = setup.advised((FEATURES,))
         self._rounds = Rounds(setup, regressor=Ridge(graph.n_arms, 0, **own) if features else None)
         self.threads = threads
 
@@ -236,6 +241,7 @@ class Family(Persistent):
         advised = None
         if advice is not None or rounds.setup.incumbent:
             rows = advising.read_many({} if advice is None else advice, self.graph, listed)
+            advising.check_names(rows, () if rounds.regressor is None else rounds.regressor.advisers)
             joining = advising.new_names(rounds.setup.learner, rounds.setup.advisers, rows)
             if rounds.setup.incumbent:
                 shown = [rounds.bank.graphs[place] for place in places.tolist()]

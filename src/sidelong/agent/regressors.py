@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
@@ -14,19 +15,24 @@ from sidelong.agent.features import KINDS, Reader
 from sidelong.agent.state_file import FINITE, read_array
 from sidelong.checks import check_number, check_whole, short
 from sidelong.errors import LearnerError, StateFileError
+from sidelong.graphs.presence import present
 from sidelong.learners import ridge
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     import numpy.typing as npt
+
+    from sidelong.graphs.graph import FeedbackGraph
 
     Floats = npt.NDArray[np.float64]
     Arms = npt.NDArray[np.int32]
 
 #: How large a feature may be where the penalty is 1: its square times what rounding loses is far below 1.
 _MOST = 1e6
+#: What a regressor without a name is called as an adviser.
+FEATURES = "features"
 #: How much a loss may count that was seldom to be seen.
 HEAVIEST = 20.0
 
@@ -39,14 +45,28 @@ class Regressor(Protocol):
         """Of which kind features are; empty before the first ones."""
 
     @property
+    def advisers(self) -> tuple[str, ...]:
+        """Under which names the learner is advised; empty if it plays by the predictions themselves."""
+
+    @property
+    def title(self) -> str:
+        """What people call it."""
+
+    @property
     def width(self) -> int:
         """How many numbers the engine keeps of the features of a decision."""
+
+    def shape_of(self, kept: Any) -> tuple[str, Any]:
+        """Return what `keep` takes, of what was read."""
 
     def read(self, x: Any) -> Any:
         """Return `x` as it is kept with a decision; refuse one that is not like those before."""
 
-    def keep(self, kind: str, columns: int) -> None:
+    def keep(self, kind: str, columns: Any) -> None:
         """Let all features be of this kind, and of so many columns, from now on."""
+
+    def predictions(self, kept: Any) -> Floats:
+        """Return the predicted loss of each arm, a row for each adviser, or one row."""
 
     def stored(self, kept: Any) -> Floats:
         """Return the numbers that the engine keeps of what was read."""
@@ -78,9 +98,17 @@ class Ridge:
     """
 
     def __init__(
-        self, n_arms: int, keys: int = 1, *, penalty: float = 1.0, forgetting: float = 1.0, hashed: int = 64
+        self,
+        n_arms: int,
+        keys: int = 1,
+        *,
+        penalty: float = 1.0,
+        forgetting: float = 1.0,
+        hashed: int = 64,
+        advisers: tuple[str, ...] = (),
     ) -> None:
         self._n_arms = n_arms
+        self.advisers = tuple(advisers)  #: the name under which it advises the learner, if it does
         self._penalty = check_number(LearnerError, "penalty", penalty, above=0)
         self._forgetting = check_number(LearnerError, "forgetting", forgetting, above=0, most=1)
         hashed = check_whole(LearnerError, "hashed", hashed, 1, 4096)
@@ -92,10 +120,32 @@ class Ridge:
         self._predict: Any = None
         self._learn: Any = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Copy what was learned, and not the kernels."""
+        return self.__dict__ | {"_predict": None, "_learn": None, "_scratch": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if self._states is not None:
+            self._begin(self._states)
+
     @property
     def options(self) -> dict[str, Any]:
         """What it was made with."""
-        return {"penalty": self._penalty, "forgetting": self._forgetting, "hashed": self._reader.hashed}
+        made = {"penalty": self._penalty, "forgetting": self._forgetting, "hashed": self._reader.hashed}
+        return made | ({"advisers": self.advisers} if self.advisers else {})
+
+    title = "ridge"
+
+    def shape_of(self, kept: tuple[str, Floats]) -> tuple[str, int]:
+        """Return the kind of what was read, and how many columns it has."""
+        return kept[0], kept[1].shape[1]
+
+    def predictions(self, kept: tuple[str, Floats]) -> Floats:
+        """Return the predicted loss of each arm, in one row."""
+        f = np.empty((1, self._n_arms))
+        self.predict(kept, f[0])
+        return f
 
     @property
     def kind(self) -> str:
@@ -231,7 +281,11 @@ class Ridge:
         """Return it, with so many keys; `arrays` are those of the file that it is in."""
         if header["name"] != "ridge":
             raise StateFileError(f"{path} has the regressor {short(header['name'])}, which this program does not have.")
-        made = cls(n_arms, keys, **{name: header[name] for name in ("penalty", "forgetting", "hashed")})
+        names = header.get("advisers", [])
+        if not isinstance(names, list) or len(names) > 1 or not all(isinstance(name, str) and name for name in names):
+            raise StateFileError(f"{path} has a regressor that advises as {short(names)}, which is no name.")
+        known = {name: header[name] for name in ("penalty", "forgetting", "hashed")}
+        made = cls(n_arms, keys, **known, advisers=tuple(names))
         kind = header["kind"]
         if not kind:
             return made
@@ -288,8 +342,9 @@ class Foreign:
         hashed: how many numbers a mapping becomes for scikit-learn. river takes names as they are.
     """
 
-    def __init__(self, n_arms: int, model: Any, *, hashed: int = 64) -> None:
+    def __init__(self, n_arms: int, model: Any, *, hashed: int = 64, advisers: tuple[str, ...] = ()) -> None:
         self._n_arms = n_arms
+        self.advisers = advisers  #: the name under which it advises the learner, if it does
         self._one_by_one = hasattr(model, "learn_one") and hasattr(model, "predict_one")
         if not self._one_by_one and not (hasattr(model, "partial_fit") and hasattr(model, "predict")):
             raise LearnerError(
@@ -309,6 +364,17 @@ class Foreign:
 
     #: The engine keeps a number for each decision, by which its features are found.
     width = 1
+    title = "a model of another package"
+
+    def shape_of(self, kept: tuple[str, int, list[Any]]) -> tuple[str, int]:
+        """Return the kind of what was read, and how many columns it has."""
+        return kept[0], kept[1]
+
+    def predictions(self, kept: tuple[str, int, list[Any]]) -> Floats:
+        """Return the predicted loss of each arm, in one row."""
+        f = np.empty((1, self._n_arms))
+        self.predict(kept, f[0])
+        return f
 
     @property
     def kind(self) -> str:
@@ -382,3 +448,111 @@ class Foreign:
             else:
                 self._models[m].partial_fit(x, [loss], **({"sample_weight": [weight]} if self._weighs else {}))
             self._learned[m] = True
+
+
+class Several:
+    """Several regressors, each of which advises under a name of its own. What is kept of features is that of each."""
+
+    title = "several models"
+
+    def __init__(self, parts: Sequence[Regressor]) -> None:
+        self._parts = tuple(parts)
+        self.advisers = tuple(name for each in parts for name in each.advisers)
+
+    @property
+    def kind(self) -> str:
+        """Of which kind features are; empty before the first ones."""
+        return self._parts[0].kind
+
+    @property
+    def width(self) -> int:
+        """How many numbers are kept of the features of a decision."""
+        return sum(each.width for each in self._parts)
+
+    def read(self, x: Any) -> tuple[Any, ...]:
+        """Return what each has read."""
+        return tuple(each.read(x) for each in self._parts)
+
+    def shape_of(self, kept: tuple[Any, ...]) -> tuple[str, list[tuple[str, Any]]]:
+        """Return what `keep` takes, of what was read."""
+        shapes = [each.shape_of(part) for each, part in zip(self._parts, kept, strict=True)]
+        return shapes[0][0], shapes
+
+    def keep(self, kind: str, columns: list[tuple[str, Any]]) -> None:  # noqa: ARG002  # each knows its own
+        """Let all features be of these kinds and columns, from now on."""
+        for each, shape in zip(self._parts, columns, strict=True):
+            each.keep(*shape)
+
+    def extend(self, keys: int) -> None:
+        """Let there be so many keys, of which there is one."""
+        for each in self._parts:
+            if isinstance(each, Ridge):
+                each.extend(keys)
+
+    def predictions(self, kept: tuple[Any, ...]) -> Floats:
+        """Return the predicted loss of each arm, a row for each."""
+        return np.concatenate([each.predictions(part) for each, part in zip(self._parts, kept, strict=True)])
+
+    def stored(self, kept: tuple[Any, ...]) -> Floats:
+        """Return the numbers that are kept of what was read."""
+        return np.concatenate([each.stored(part) for each, part in zip(self._parts, kept, strict=True)])
+
+    def _cut(self, row: Floats) -> list[Floats]:
+        return np.split(row, np.cumsum([each.width for each in self._parts])[:-1], axis=-1)
+
+    def kept(self, row: Floats) -> tuple[Any, ...]:
+        """Return what `read` returned, from the numbers that are kept of it."""
+        return tuple(each.kept(part) for each, part in zip(self._parts, self._cut(row), strict=True))
+
+    def forget(self, rows: Floats) -> None:
+        """Forget what was kept for others than these decisions."""
+        for each, part in zip(self._parts, self._cut(rows), strict=True):
+            each.forget(part)
+
+    def learn(self, kept: tuple[Any, ...], arms: Arms, losses: Floats, weights: Floats) -> None:
+        """Let each learn the losses of some arms."""
+        for each, part in zip(self._parts, kept, strict=True):
+            each.learn(part, arms, losses, weights)
+
+    def merged(self, parts: list[tuple[Several, npt.NDArray[np.int64]]]) -> Several:
+        """Return the only one."""
+        return parts[0][0]
+
+    def contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Refuse, as a model of another package does."""
+        raise StateFileError("An agent with several regressors has no file that opens for ever; pickle the agent.")
+
+
+def make_regressor(
+    n_arms: int, given: Any, options: dict[str, Any], hashed: int, *, advises: bool
+) -> Regressor | Several:
+    """Return what `ContextualAgent` was given as its regressor; if it `advises`, there may be several by name."""
+    by_name = given if isinstance(given, Mapping) else {FEATURES: given}
+    if isinstance(given, Mapping) and not advises:
+        raise LearnerError("Several regressors compete as advisers, which glance takes. Give squarecb.g one.")
+    if not by_name or not all(isinstance(name, str) and name for name in by_name):
+        raise LearnerError(f"Several regressors are given by name, {{'name': model, ...}}, not as {short(given)}.")
+    made: list[Regressor] = []
+    for name, each in by_name.items():
+        own = (name,) if advises else ()
+        if isinstance(each, str) and each != "ridge":
+            raise LearnerError(f"regressor must be 'ridge' or a model, not {short(each)}.")
+        if isinstance(each, str):
+            made.append(Ridge(n_arms, hashed=hashed, **options, advisers=own))
+        else:
+            made.append(Foreign(n_arms, each, hashed=hashed, advisers=own))
+    if options and not any(isinstance(each, Ridge) for each in made):
+        raise LearnerError(f"{next(iter(options))} is an option of regressor='ridge'; a model has its own.")
+    return made[0] if len(made) == 1 else Several(made)
+
+
+def best_arms(predictions: Floats, graph: FeedbackGraph) -> Floats:
+    """Return advice for rows of predictions: the arm of the least one, of those that are there; none if all are alike.
+
+    What was never learned is predicted to lose nothing, so that each arm is advised once.
+    """
+    f = np.where(present(graph), predictions, np.inf)
+    advice = np.zeros_like(f)
+    speaks = np.flatnonzero(f.min(axis=1) < np.where(np.isinf(f), -np.inf, f).max(axis=1))
+    advice[speaks, f[speaks].argmin(axis=1)] = 1.0
+    return advice

@@ -33,7 +33,7 @@ from sidelong.agent.kernels import (
 )
 from sidelong.agent.observers import ABSENT, Observers
 from sidelong.agent.pool import PooledTrust
-from sidelong.agent.regressors import weights_of
+from sidelong.agent.regressors import best_arms, weights_of
 from sidelong.agent.states import MANY_STATES, Layout, SharedStates
 from sidelong.checks import check_whole, short
 from sidelong.errors import CostError, LearnerError
@@ -442,7 +442,7 @@ class Rounds:
         """
         given = np.empty((row.size, 0)) if advised is None else advised
         if self.regressor is not None:
-            given = self.regressor.predict_many(row, x)
+            given = self._predict(row, places, x, advised)
         if is_checked(self.setup.learner):
             self.outlook(row, places)
         slot = self.take(row.size)
@@ -453,6 +453,20 @@ class Rounds:
             self._waiting -= slot.size - drawn.size
             self.drop(drawn)
             raise
+
+    def _predict(self, row: Integers, places: Integers, x: Floats | None, advised: Floats | None) -> Floats:
+        """Return what the learner is given of features: the predictions, or the best arm beside other advice."""
+        f: Floats = self.regressor.predict_many(row, x)
+        if not self.regressor.advisers:
+            return f
+        n, K = f.shape
+        names = self.setup.advisers
+        given = np.zeros((n, len(names) * K)) if advised is None else advised
+        at = names.index(self.regressor.advisers[0])
+        for place in np.unique(places).tolist():
+            some = places == place
+            given[some, at * K : (at + 1) * K] = best_arms(f[some], self.bank.graphs[place])
+        return given
 
     def _draw(
         self, row: Integers, places: Integers, slot: Integers, threads: int, given: Floats, x: Floats | None
@@ -729,6 +743,8 @@ class Rounds:
     def grown(self, graph: FeedbackGraph, bound: Any = None) -> Rounds:
         """Return the same keys with one more arm, which was absent until now."""
         learner, before = self.setup.learner, self.setup
+        if self.regressor is not None:
+            raise LearnerError("A regressor has no model of a new arm. Begin anew with all arms, and learn the log.")
         grow: Any = learner.grow  # it was checked that there is one
         params, first = grow(before.params, before.state)
         if before.ceiling is None and bound is not None:

@@ -54,6 +54,9 @@ _MODULES = {
 #: Those that play by what a regressor predicts from features: what `ContextualAgent` and `Family` take.
 _WITH_FEATURES = {"squarecb.g": "squarecb"}
 
+#: Those that may be advised by what a regressor predicts.
+_ADVISED = ("glance",)
+
 _NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -63,8 +66,13 @@ def names() -> tuple[str, ...]:
 
 
 def names_with_features() -> tuple[str, ...]:
-    """Return the names of the learners that `ContextualAgent` takes."""
+    """Return the names of the learners that play by features and nothing else."""
     return tuple(_WITH_FEATURES)
+
+
+def names_seeing_features() -> tuple[str, ...]:
+    """Return the names of all learners that `ContextualAgent` takes, those too that predictions are advice for."""
+    return _ADVISED + names_with_features()
 
 
 def find(learner: str | ModuleType | Learner, *, features: bool = False) -> Learner:
