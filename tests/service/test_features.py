@@ -180,7 +180,7 @@ def test_predictions_are_those_of_the_agent_and_to_look_changes_nothing(tmp_path
     ("changed", "path", "says"),
     [
         ({"features": None}, "body.learner", "say which names of a context it sees"),
-        ({"learner": "glance"}, "body.learner", "glance does not see contexts"),
+        ({"learner": "exp3-set"}, "body.learner", "exp3-set does not see contexts"),
         ({"options": {"gama_scale": 3}}, "body.learner", "Did you mean 'gamma_scale'"),
         ({"options": {"regressor": "ridge"}}, "body.learner", "no option 'regressor'"),
         ({"options": {"hashed": 0}}, "body.learner", "hashed must be a whole number"),
@@ -342,7 +342,7 @@ def test_the_client_makes_it_asks_and_predicts(nursery, tmp_path):
         with pytest.raises(FeatureError, match="one for each of the 2 keys"):
             many.ask_many(["a", "b"], context=[{"size": 1}])
         with pytest.raises(LearnerError, match="does not see contexts"):
-            service.create("f", "glance", sl.graphs.nested(4), features=["a"])
+            service.create("f", "exp3-set", sl.graphs.nested(4), features=["a"])
         with pytest.raises(ServiceError, match="predicts nothing"):
             service.create("g", "glance", sl.graphs.nested(4)).predict({"a": 1})
 
@@ -352,3 +352,34 @@ def test_the_client_makes_it_asks_and_predicts(nursery, tmp_path):
 
     assert asyncio.run(beside()) == agent.predict({"size": 0.5}).tolist()
     running.stop()
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+def test_features_advise_glance_as_they_advise_an_agent_and_a_replay_gives_the_same_state(tmp_path, keyed):
+    make = {**MAKE, "learner": "glance", "keyed": keyed}
+    options = {"hashed": 16, "penalty": 0.5}
+    agent = sl.ContextualAgent("glance", sl.graphs.nested(4), seed=5, **options)
+    family = sl.Family("glance", sl.graphs.nested(4), seed=5, regressor="ridge", **options)
+
+    async def play(client):
+        assert (await client.post("/v1/experiments", json=make)).status_code == 201
+        for t in range(40):
+            advice = {"team": t % 4} if t % 3 else None
+            sent = {"context": features(t)} | ({"key": "k"} if keyed else {}) | ({"advice": advice} if advice else {})
+            made = (await client.post(DECIDE, json=sent)).json()
+            own = family["k"].ask(advice=advice, x=features(t)) if keyed else agent.ask(features(t), advice=advice)
+            assert (made["arm"], made["probability"]) == (own.arm, own.probability)
+            losses = {str(arm): loss(t, arm) for arm in made["reveals"]}
+            await client.post(f"/v1/decisions/{made['id']}/feedback", json={"losses": losses})
+            (family["k"] if keyed else agent).tell(own, [loss(t, arm) for arm in made["reveals"]])
+        refused = await client.post(DECIDE, json=sent | {"advice": {"features": 1}})
+        assert (refused.status_code, refused.json()["path"]) == (422, "body.advice")
+        state = (await client.get("/v1/experiments/trays" + ("?key=k" if keyed else ""))).json()
+        assert [row["name"] for row in state["advisers"]] == ["features", "team"]
+        return await digest(client)
+
+    before = playing(tmp_path, play)
+    assert playing(tmp_path, digest) == before
+    with opened(f"sqlite:///{tmp_path}/trays.db") as bench:
+        lose_snapshots(bench.database)
+        assert bench.digest("trays") == before

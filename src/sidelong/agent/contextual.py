@@ -93,6 +93,11 @@ class ContextualAgent(Agent):
         self._play(Rounds(setup, None, REMEMBERED_BY_AGENT, chosen, single=True))
 
     @property
+    def regressor_names(self) -> tuple[str, ...]:
+        """Under which names regressors advise the learner; empty if it plays by the predictions themselves."""
+        return tuple(self._regressor.advisers)
+
+    @property
     def pending(self) -> tuple[ContextualDecision, ...]:
         """The decisions that were neither told nor cancelled, oldest first."""
         return cast("tuple[ContextualDecision, ...]", super().pending)

@@ -90,7 +90,7 @@ class AsyncService:
             labels: what to call each arm; those of the graph if none are given.
             scale: as for `Agent`; other processes say `service[name].scaled(scale)`.
             certificate: as for `Agent`; `state()["certificate"]` has it.
-            features: the names in the `context` of a decision that the learner sees; it is then "squarecb.g".
+            features: the names in the `context` of a decision that the learner sees: "glance" or "squarecb.g".
             holdout: an arm, and the share of rounds that follows it and not the learner; `state()["lift"]` says what
                 the learner saves.
             default_loss: what an expired decision is told; if not given, nothing is learned from it.

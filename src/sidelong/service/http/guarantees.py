@@ -62,7 +62,7 @@ def guarantee(experiment: LiveExperiment, agent: Decider, ratio: SampleRatio) ->
     halves = catalogue.proved(module, options, rounds)
     verdict = _Verdict(halves, _unproved(module, options, halves, rounds))
     lateness = agent.lateness()
-    if spec.features is not None:
+    if spec.features is not None and module.add_adviser is None:
         verdict.notes.append(_BY_ERRORS)
     else:
         _untold(verdict, experiment.counters, covered=lateness.bound is not None)

@@ -50,8 +50,8 @@ _INDEX_BYTES = 200  # of a key in its family
 
 def module_of(spec: RequestedSpec) -> Learner:
     """Return the module of an experiment's learner, or refuse one that does not fit its features."""
-    learner, known = spec.learner, catalogue.names_with_features()
-    if spec.features is None and learner in known:
+    learner, known = spec.learner, catalogue.names_seeing_features()
+    if spec.features is None and learner in catalogue.names_with_features():
         raise LearnerError(f"{learner} plays by features: say which names of a context it sees, features=[...].")
     if spec.features is not None and learner not in known:
         raise LearnerError(f"{learner} does not see contexts. With features, the learner is {' or '.join(known)}.")
@@ -77,6 +77,7 @@ def new_block(spec: Spec, graph: FeedbackGraph) -> Block:
                 )
     if spec.keyed:
         # The alarm of a key takes a third of what it takes without.
+        given |= {} if spec.features is None else {"regressor": "ridge"}
         family = Family(learner, graph, health=spec.certificate, threads=1, **given, **options)
         return FamilyBlock(family, model_bytes(spec, graph))
     kind = Agent if spec.features is None else ContextualAgent
@@ -364,6 +365,7 @@ class AgentBlock:
         self.agent = agent
         self.contents = agent.contents
         self.arm_changes = 0
+        self._regressors = agent.regressor_names if isinstance(agent, ContextualAgent) else ()
         self._made: dict[int, Decision] = {each.round: each for each in agent.pending}
         unseen = np.empty(agent.graph.n_arms)
         self._observe: Callable[..., None]
@@ -417,12 +419,13 @@ class AgentBlock:
 
     def _draw(self, graph: FeedbackGraph | None, x: Any, advised: AdvisedRows | None) -> Decision:
         """Ask the agent, which sees features if the experiment says so."""
+        advice = None
+        if advised is not None:
+            spoken = {name: row if row.any() else None for name, row in advised.rows.items()}
+            advice = dict.fromkeys(name for name in advised.names if name not in self._regressors) | spoken
         if isinstance(self.agent, ContextualAgent):
-            return self.agent.ask(x, graph)
-        if advised is None:
-            return self.agent.ask(graph)
-        spoken = {name: row if row.any() else None for name, row in advised.rows.items()}
-        return self.agent.ask(graph, advice=dict.fromkeys(advised.names) | spoken)
+            return self.agent.ask(x, graph, advice=advice)
+        return self.agent.ask(graph, advice=advice)
 
     def tell(
         self,

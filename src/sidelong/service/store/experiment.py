@@ -21,6 +21,7 @@ import numpy as np
 from sidelong.agent import advice as advising
 from sidelong.agent import state_file
 from sidelong.agent.graphs import Bank
+from sidelong.agent.regressors import FEATURES
 from sidelong.agent.rules import losses_of_many, losses_of_one
 from sidelong.errors import AdviceError, DecisionError, GraphError
 from sidelong.learners.interface import Need
@@ -402,6 +403,7 @@ class LiveExperiment:
             rows = {name: np.tile(row, (n, 1)) for name, row in advising.read_one(given, named).items()}
         else:
             rows = advising.read_many(given, named, keys)
+        advising.check_names(rows, () if self.identity.spec.features is None else (FEATURES,))
         new = advising.new_names(self.module, self.advisers, rows)
         if incumbent is not None:
             advising.check_incumbent(incumbent, rows, [shown] * n, keys)

@@ -98,7 +98,7 @@ class RequestedSpec(Part):
         min_length=1,
         max_length=1000,
         description="the names in the context of a decision that the learner sees, as numbers, words or flags; the "
-        "learner is then squarecb.g. If not given, it sees nothing of a context",
+        "learner is then glance, which they advise, or squarecb.g. If not given, it sees nothing of a context",
         examples=[["weekday", "temperature"]],
     )
     holdout: HoldoutSpec | None = Field(
