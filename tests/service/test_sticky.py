@@ -55,6 +55,27 @@ def test_a_subject_gets_the_same_decision_until_it_ends_and_then_a_new_one(deplo
     assert replayed(each) == each.digest()
 
 
+def test_a_repeated_ask_is_remembered_by_its_own_key_after_the_decision_has_ended(deployment, kind):
+    each = deployment.create(kind, **STICKY)
+    first = each.ask(subject="ann", key="a").decisions[0]
+    other = each.ask(subject="bob", key="b").decisions[0]
+    for _ in range(2):
+        again = each.ask(subject="ann", key="c", context={"page": 2})
+        assert (again.status, again.body["duplicate"], again.decisions[0]["id"]) == (200, True, first["id"])
+    assert each.ask(subject="bob", key="c").code == (409, "key_reused")
+    assert each.ask(subject="bob", key="a").code == (409, "key_reused")
+    assert report(each, other, [0.5] * 3, "c").code == (409, "key_reused")
+    ended(each)
+    assert each.decide(subject="ann")["id"] not in {first["id"], other["id"]}
+    deployment.restart()
+    for _ in range(2):
+        assert each.ask(subject="ann", key="c").decisions[0]["id"] == first["id"]
+        assert each.ask(subject="bob", key="c").code == (409, "key_reused")
+        before = each.digest()
+        assert replayed(each) == before
+    assert each.counts("decided") == (3,)
+
+
 def test_its_reports_are_learned_as_their_mean_when_it_ends(deployment, kind):
     each, plain = deployment.create(kind, **STICKY), deployment.create(kind, **SPEC)
     for turn in range(6):

@@ -151,7 +151,7 @@ function figure([name, value, note, alarm]) {
 
 /** Put an event on top of the latest, with the arm as it is called. */
 export function latest(event, labels) {
-  const words = { created: "made", decided: "decided", told: "told", cancelled: "cancelled", expired: "expired", late: "told late", changed: "changed", played: "frozen", held: "holdout", fallback: "fallback", defaulted: "default", overridden: "overridden", reported: "reported" };
+  const words = { created: "made", decided: "decided", told: "told", cancelled: "cancelled", expired: "expired", late: "told late", changed: "changed", played: "frozen", held: "holdout", fallback: "fallback", defaulted: "default", overridden: "overridden", reported: "reported", repeated: "asked again" };
   const what = event.arm === null || event.arm === undefined ? "" : labels?.[event.arm] ?? `arm ${event.arm}`;
   const line = h(
     "li",

@@ -696,8 +696,15 @@ class LiveExperiment:
     def report(self, number: int, losses: Floats, moment: Moment, key: str) -> Event:
         """Keep losses of a sticky decision, which were checked, until it ends."""
         self.sticky.report(number, losses)
-        data, round_ = write_columns({"decision": [number], "loss": losses}), REPORTS - self.head - 1
-        return self._record(Event(Kind.REPORTED, round_, round_, *moment, key=key, data=data), 1)
+        return self._note(Kind.REPORTED, {"decision": [number], "loss": losses}, moment, key)
+
+    def repeat(self, number: int, moment: Moment, key: str) -> Event:
+        """Keep the Idempotency-Key with which a sticky decision was asked for again."""
+        return self._note(Kind.REPEATED, {"decision": [number]}, moment, key)
+
+    def _note(self, kind: Kind, columns: dict[str, Any], moment: Moment, key: str) -> Event:
+        round_ = REPORTS - self.head - 1
+        return self._record(Event(kind, round_, round_, *moment, key=key, data=write_columns(columns)), 1)
 
     def late(
         self, numbers: list[int], arm: int, sizes: list[int], losses: Floats, graph: str | None, moment: Moment

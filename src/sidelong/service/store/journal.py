@@ -12,7 +12,7 @@ other in `data`, little-endian. A column that is not needed is left out, so that
                          (float64): the probability of observing each loss, where it is known
     cancelled, expired   number
     overridden           arm: the one that was carried out
-    reported             decision (int64): its number; loss
+    reported, repeated   decision (int64): its number; loss, if it is reported
     changed              of its arms: arm and, if it is new, reveals and revealed_by (int32)
     any of these         arm, if it is about one decision: the one that was carried out
 
@@ -68,6 +68,7 @@ class Kind(IntEnum):
     DEFAULTED = 10  #: expired, and told the loss that was named for this
     OVERRIDDEN = 11  #: carried out with another arm than the one that was drawn
     REPORTED = 12  #: losses of a sticky decision, which are learned when it ends
+    REPEATED = 13  #: a sticky decision was asked for again, with another Idempotency-Key
 
 
 #: The place of an event in its round: decided, settled, told too late, overridden. Each place is taken once.
@@ -85,6 +86,7 @@ SLOTS = {
     Kind.DEFAULTED: 1,
     Kind.OVERRIDDEN: 3,
     Kind.REPORTED: 0,
+    Kind.REPEATED: 0,
 }
 DECIDED_SLOT, SETTLED_SLOT, LATE_SLOT = range(3)
 #: What an arm was drawn by, for each kind of event that draws one.
@@ -105,8 +107,8 @@ class Event(NamedTuple):
     """A line of the journal."""
 
     kind: Kind
-    #: The least number of a decision, from 1; 0 for the first event; for a change, minus its own number; for a report,
-    #: of which a decision has several, `REPORTS` less its own number.
+    #: The least number of a decision, from 1; 0 for the first event; for a change, minus its own number; for a report
+    #: or a repetition, of which a decision has several, `REPORTS` less its own number.
     round: int
     last: int  #: the largest number
     at: int

@@ -394,9 +394,12 @@ def _again(live: LiveExperiment, event: Event, graph: KnownGraph | None, reading
         rows = live.keys.places(keys, event.last - event.round + 1)
         live.load(reading, rows)
         return live.decide(keys, rows, graph, moment, event.key, event.context, subject, columns.get("advice"))[0]
-    if kind is Kind.REPORTED:
-        columns = read_columns(event)
-        return live.report(int(columns["decision"][0]), columns["loss"].astype(np.float64), moment, str(event.key))
+    if kind in {Kind.REPORTED, Kind.REPEATED}:
+        columns, key = read_columns(event), str(event.key)
+        number, loss = int(columns["decision"][0]), columns.get("loss")
+        return (
+            live.repeat(number, moment, key) if loss is None else live.report(number, loss.astype(float), moment, key)
+        )
     found = read_settled(event)
     numbers, sizes = found.numbers.tolist(), np.diff(found.offsets).tolist()
     if kind is Kind.LATE:

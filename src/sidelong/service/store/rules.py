@@ -221,11 +221,14 @@ class Decide(Command):
         count = self.count if keys is None else len(keys)
         sticky.check_subject(turn, self.subject, single=count == 1)
         before = turn.made_under(self.key)
+        is_subjects = before is not None and before.kind is Kind.REPEATED  # whatever else was asked with it
+        if before is not None and is_subjects:
+            before = sticky.asked_before(turn, before)
         graph = turn.graph(self.graph)
         if self.available is not None:
             graph = restricted(turn, graph, self.available, before)
         if before is not None:
-            if not self._repeats(experiment, before, graph):
+            if not (self._is_for(before) if is_subjects else self._repeats(experiment, before, graph)):
                 text = "This Idempotency-Key was used before, with another request."
                 raise ServiceError(text, status=409, code="key_reused", path="header.idempotency-key", value=self.key)
             return self._reply(turn, before, read_draws(before), duplicate=True)
@@ -233,7 +236,10 @@ class Decide(Command):
             check_present(experiment)
             number = sticky.found(turn, int(experiment.keys.places(keys)[0]), self.subject)
             if number is not None:
-                return self._reply(turn, *History(turn.writing, experiment, turn.events).draws(number), duplicate=True)
+                made = History(turn.writing, experiment, turn.events).draws(number)
+                if self.key is not None:
+                    turn.events.append(experiment.repeat(number, turn.moment, self.key))
+                return self._reply(turn, *made, duplicate=True)
         check_deciding(experiment)
         check_room(experiment, turn.settings, graph, count)
         event, draws = self._draw(turn, graph, count)
@@ -280,12 +286,14 @@ class Decide(Command):
         asked = experiment.own.written_before(before.seq) if graph is None else graph.id
         if before.kind not in DRAWN_BY or before.graph != asked or before.context != self.context:
             return False
-        columns = read_columns(before)
-        if columns.get("subject", [None]) != [self.subject] or columns.get("advice") != self.advice:
+        if read_columns(before).get("advice") != self.advice or not self._is_for(before):
             return False
-        if self.keys is None:
-            return before.last - before.round + 1 == self.count
-        return bool(read_columns(before)["key"] == self.keys)
+        return self.keys is not None or before.last - before.round + 1 == self.count
+
+    def _is_for(self, before: Event) -> bool:
+        """Tell whether an event has decided for the same subject and keys."""
+        columns = read_columns(before)
+        return bool(columns.get("subject", [None]) == [self.subject] and columns.get("key") == self.keys)
 
     @staticmethod
     def _check_new_keys(experiment: LiveExperiment, settings: Settings, keys: list[Key]) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from sidelong.service.store.feedback import ToldItem
-    from sidelong.service.store.journal import Floats
+    from sidelong.service.store.journal import Event, Floats
     from sidelong.service.store.rules import Turn
 
 #: Bytes of a subject beside its text: its places in two indexes, and the sum of its reports but for their losses.
@@ -121,6 +121,14 @@ def found(turn: Turn, row: int, subject: str) -> int | None:
         turn.expire([number])
         number = None
     return number
+
+
+def asked_before(turn: Turn, repeated: Event) -> Event:
+    """Return the event of the decision that was asked for again; refuse one that the journal does not have any more."""
+    (number,) = read_columns(repeated)["decision"].tolist()
+    history = History(turn.writing, turn.experiment, turn.events)
+    history.check(number)
+    return history.draws(number)[0]
 
 
 def refuse_batch(turn: Turn) -> None:
