@@ -15,7 +15,7 @@ Theorem 6      Bernstein's inequality for martingales
 
 K is the number of arms and T that of rounds. Where the paper has a slip, a function returns what its proof gives when
 the slip is mended, and with ``as_printed=True`` what is printed; the docstring says what differs, by the number of the
-erratum in ``docs/bounds.md``. A function without ``as_printed`` is right as printed.
+erratum in ``docs/paper.md``. A function without ``as_printed`` is right as printed.
 
 Constants: gamma = 4 and beta = 320 = 64 (gamma + 1), the paper's.
 """
