@@ -2,6 +2,9 @@
 
 - `shops FOLDER 5-7`: orders from sales alone with three advisers (Kaplan-Meier, the same by weekday, a gradient step
   on sold-out days), cost over that of the best of them alone; FOLDER has `yaz_target.csv` and `yaz_data.csv`;
+- `bakery FOLDER`: 105 products of a bakery chain in one family, alone and pooled, with three simple rules as advisers,
+  cost over that of the best rule alone, in all and in the first and the last year; FOLDER has `bakery_data.csv` and
+  `bakery_target.csv`;
 - `arms`: ten arms on three graphs with an adviser that is contextual, bad, or turns bad after a third of the rounds;
   regret to the contextual adviser, and else to the best arm, after 52, 365 and 2,000 rounds.
 """
@@ -145,6 +148,74 @@ def day_costs(own: np.ndarray, weekdays: list[int], level: float, follow: int | 
     return paid
 
 
+class Rules:
+    """Three rules for all products at once, which see sales alone: orders are columns, and 40 is the largest one."""
+
+    def __init__(self, products: int, weekdays: np.ndarray, level: float) -> None:
+        self.weekdays, self.level = weekdays, level
+        self.sales = np.zeros((weekdays.size, products))
+        self.out = np.zeros((weekdays.size, products), bool)
+
+    def advise(self, t: int) -> dict[str, np.ndarray]:
+        """Return the orders of each rule on day t."""
+        same = np.flatnonzero(self.weekdays[:t] == self.weekdays[t])
+        if same.size < 2:
+            return dict.fromkeys(("raise", "km", "ratio"), np.full(self.sales.shape[1], 30))
+        raised = self.sales * np.where(self.out, 1.1, 1.0)
+        last = np.quantile(raised[same[-8:]], self.level, axis=0)
+        km = np.array([self._kaplan_meier(same[-16:], i) for i in range(self.sales.shape[1])])
+        mean = np.array([raised[:t][self.weekdays[:t] == day][-8:].mean(0) for day in np.unique(self.weekdays[:t])])
+        of_day = mean[np.searchsorted(np.unique(self.weekdays[:t]), self.weekdays[max(0, t - 56) : t])]
+        ratios = raised[max(0, t - 56) : t] / np.maximum(of_day, 0.5)
+        ratio = raised[same[-8:]].mean(0) * np.quantile(ratios, self.level, axis=0)
+        made = {"raise": last, "km": km, "ratio": ratio}
+        return {name: np.clip(np.ceil(orders - 1e-9), 0, 40).astype(int) for name, orders in made.items()}
+
+    def _kaplan_meier(self, days: np.ndarray, i: int) -> float:
+        sales, out = self.sales[days, i], self.out[days, i]
+        order = np.lexsort((out, sales))
+        left = np.cumprod(1 - ~out[order] / np.arange(order.size, 0, -1))
+        enough = np.flatnonzero(left <= 1 - self.level + 1e-9)
+        return float(sales[order[enough[0]]] if enough.size else 1.1 * sales.max() + 1)
+
+
+def bakery(folder: str) -> None:
+    """Print what each rule costs alone, and what all of them cost with `glance`, over the best of them."""
+    with (Path(folder) / "bakery_target.csv").open(encoding="utf-8") as file:
+        demand = np.array([float(row[0]) for row in list(csv.reader(file))[1:]]).reshape(105, -1).T
+    with (Path(folder) / "bakery_data.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    names = [row["weekday"] for row in rows[:1215]]
+    weekdays = np.array([sorted(set(names)).index(each) for each in names])
+    unit = demand.max(0) / 40
+    found = {}
+    for who in ("raise", "km", "ratio", "alone", "pooled", "without advice"):
+        paid = _sell(demand / unit, weekdays, who) * unit
+        found[who] = np.array([paid.sum(1).mean(), paid[:365].sum(1).mean(), paid[-365:].sum(1).mean()])
+        best = np.min([found[name] for name in ("raise", "km", "ratio") if name in found], axis=0)
+        print(f"{who}: {found[who].round(0)}, over the best rule so far {(found[who] / best).round(4)}", flush=True)
+
+
+def _sell(demand: np.ndarray, weekdays: np.ndarray, who: str) -> np.ndarray:
+    orders = sl.outcomes.StockOrders(40, holding=1, shortage=3)
+    rules, n = Rules(demand.shape[1], weekdays, 0.75), demand.shape[1]
+    family = sl.Family("glance", orders.graph, seed=1, pooled=who == "pooled")
+    keys, paid = [str(i) for i in range(n)], np.zeros(demand.shape)
+    for t, wanted in enumerate(demand):
+        advice = rules.advise(t)
+        if who in advice:
+            arms = advice[who]
+        else:
+            batch = family.ask(keys) if who == "without advice" else family.ask(keys, advice=advice)
+            arms = batch.arms
+        sold = np.minimum(arms, wanted)
+        if who not in advice:
+            family.tell(batch, orders.outcomes(batch, sold))
+        rules.sales[t], rules.out[t] = sold, sold == arms
+        paid[t] = arms - sold + 3 * (wanted - sold)
+    return paid
+
+
 def arms() -> None:
     """Print regret by kind of adviser and horizon, mean over graphs."""
     K, horizons = 10, (52, 365, 2_000)
@@ -176,4 +247,4 @@ def _game(kind: str, graph: sl.FeedbackGraph, T: int, run: int) -> float:
 
 
 if __name__ == "__main__":
-    {"shops": shops, "arms": arms}[sys.argv[1]](*sys.argv[2:])
+    {"shops": shops, "bakery": bakery, "arms": arms}[sys.argv[1]](*sys.argv[2:])

@@ -6,9 +6,14 @@ WHAT is one of
 - `games tune` and `games report`: the long games of `benchmarks/suites.py` with at most 10,000 rounds;
 - `shops FOLDER 1-4` and `shops FOLDER 5-7`: orders of dishes by number from sales alone, where FOLDER has
   `yaz_target.csv`, of the source distribution of ddop 0.7.6; cost over that of the sample average that sees demand;
-- `outage`: how often the best of three arms is back within 200 rounds of an outage;
+- `outage`: how often the best of three arms is back within 200 rounds of an outage, and the regret over 3,000 rounds
+  with an outage of 300, told as failures and by `available`;
+- `late`: regret on five self-loops with feedback 0, 10, 100 and 400 rounds late;
+- `absent`: the worst regret to an arm in its rounds, where each of eight arms is absent in three rounds of ten;
 - `fooled`: the worlds of `benchmarks/fooled.py`;
 - `costs`: processor time of a round over that of `exp3.g++`.
+
+`python benchmarks/shares.py 1` has the mean and worst excess over simple rules, and `advised.py` what advice is worth.
 
 A learner is a name of the catalogue, and `glance` if none is given. The others are paired
 with the first. With THIN=n in the environment only every n-th run of an owners' problem is played.
@@ -152,6 +157,10 @@ def measure_outage(learners: dict[str, Any]) -> None:
                 k: np.mean([_is_back(learner, means, noise, k, run) for run in range(20)]) for k in (8, 100, 300, 1000)
             }
             print(f"{name}, means {means}: " + ", ".join(f"{k}: {share:.2f}" for k, share in back.items()), flush=True)
+    for name, learner in learners.items():
+        for told in ("failures", "available"):
+            regret = [_outage_regret(learner, told == "available", run) for run in range(20)]
+            print(f"{name}, an outage of 300 rounds, told by {told}: regret {_mean(np.array(regret))}", flush=True)
 
 
 def _is_back(learner: Any, means: tuple[float, ...], noise: float, k: int, run: int) -> bool:
@@ -162,6 +171,53 @@ def _is_back(learner: Any, means: tuple[float, ...], noise: float, k: int, run: 
     result = simulate(learner, sl.graphs.self_loops(3), sl.losses.table(losses), rounds, seed=run, checkpoints=points)
     played = np.abs(np.diff(result.loss[0]) - losses[begun:, 1]) < 1e-9
     return bool((np.convolve(played, np.ones(100), "valid")[:201] >= 80).any())
+
+
+def _outage_regret(learner: Any, says: bool, run: int) -> float:
+    """Return the regret of 3,000 rounds to the best arm of each round."""
+    means = np.tile([0.15, 0.08, 0.18], (3_000, 1))
+    losses = np.clip(means + 0.1 * np.random.default_rng(run).standard_normal(means.shape), 0, 1)
+    means[1000:1300, 1] = losses[1000:1300, 1] = 1.0
+    agent, lost = sl.Agent(learner, sl.graphs.self_loops(3), seed=run), 0.0
+    for t in range(3_000):
+        decision = agent.ask(available=[0, 2] if says and 1000 <= t < 1300 else None)
+        agent.tell(decision, {decision.arm: losses[t, decision.arm]})
+        lost += means[t, decision.arm] - means[t].min()
+    return lost
+
+
+def measure_late(learners: dict[str, Any]) -> None:
+    """Print regret after 2,000 rounds on five self-loops with a gap of 0.2, mean over 10 runs."""
+    world = sl.losses.bernoulli([0.3, 0.5, 0.5, 0.5, 0.5])
+    for name, learner in learners.items():
+        for delay in (0, 10, 100, 400):
+            result = sl.simulate(
+                learner, sl.graphs.self_loops(5), world, 2_000, 10, 3, delay=delay, threads=1, progress=False
+            )
+            print(f"{name}, {delay} rounds late: {result.regret[:, -1].mean():.1f}", flush=True)
+
+
+def measure_absent(learners: dict[str, Any]) -> None:
+    """Print the worst regret to an arm, over the rounds in which it is there, mean over 10 runs."""
+    for name, learner in learners.items():
+        for make in (sl.graphs.self_loops, sl.graphs.nested):
+            for T in (365, 2_000):
+                regret = np.mean([_absent_regret(learner, make(8), T, run) for run in range(10)], axis=0)
+                print(f"{name}, {make.__name__}, {T} rounds: {regret.max():.1f}", flush=True)
+
+
+def _absent_regret(learner: Any, graph: Any, T: int, run: int) -> Floats:
+    """Return the regret to each arm."""
+    rng, agent, regret = np.random.default_rng(run), sl.Agent(learner, graph, seed=run), np.zeros(8)
+    means = np.where(np.arange(8) == 3, 0.3, 0.5)
+    for _ in range(T):
+        there = rng.random(8) > 0.3
+        there[int(rng.integers(8))] = True
+        losses = (rng.random(8) < means).astype(float)
+        decision = agent.ask(available=there)
+        agent.tell(decision, {int(arm): losses[arm] for arm in decision.reveals})
+        regret[there] += means[decision.arm] - means[there]
+    return regret
 
 
 def measure_fooled(learners: dict[str, Any]) -> None:

@@ -148,6 +148,10 @@ def leave_no_share(state, some):
     return min(1.0, 1.01 * glance_cautious.boldness(state, some))
 
 
+def ignore_the_allowance(*_):
+    return 0.9
+
+
 def weigh_without_the_graph(params, state, graph, asked):
     glance.distribution(params, state, graph, asked)
     first = len(glance.TRACES) + 1
@@ -290,6 +294,10 @@ BROKEN_GLANCE = {
         {"distribution": rebind(glance.distribution, "distribution", boldness=leave_no_share)},
         "glance-share",
     ),
+    "ignores_the_allowance": (
+        {"distribution": rebind(glance.distribution, "distribution", allowed_boldness=ignore_the_allowance)},
+        "glance-incumbent",
+    ),
     "predicts_after_the_draw": ({"update": predict_after_the_draw}, "glance-unbiased"),
     "weights_without_the_graph": ({"distribution": weigh_without_the_graph}, "glance-unbiased"),
     "counts_a_tenth_of_its_cost": ({"update": count_a_tenth_of_the_cost}, "glance-ftrl"),
@@ -361,6 +369,7 @@ BROKEN_EXP3_G = {
 
 #: The claims of `glance` that look at walks.
 OF_A_WALK = ("glance-unbiased", "glance-share", "glance-costs", "glance-ftrl", "glance-budget", "glance-regret")
+OF_A_WALK += ("glance-incumbent",)
 
 
 def cover_the_best_alone(state, graph):

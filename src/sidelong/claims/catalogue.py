@@ -29,7 +29,7 @@ thm-4-rate thm-4-adv thm-4-sto lem-2 lem-3 lem-4 lem-5 lem-6 prop-4 lem-7 lem-8 
 prop-7 prop-8 lem-10 e1 e2 e3 e4 e5 e6 e7 e8 e10 e11 e13 e14 e15 e16 e17 e18 e19 e20 e21 e22 e23 e24 e25 e26 e27
 e28 e29 e30 e31
 thm-4-epochs-rates thm-4-epochs
-glance-unbiased glance-share glance-costs glance-ftrl glance-budget glance-regret
+glance-unbiased glance-share glance-costs glance-ftrl glance-budget glance-regret glance-incumbent
 delay-rate delay-regret delay-cross seen-after
 certificate-mean certificate-lost certificate-holds
 stop-holds

@@ -14,6 +14,7 @@ from sidelong.claims.claim import Outcome, Trial, claim
 from sidelong.claims.glance_walks import Walk, rounds_of, walks
 from sidelong.claims.walks import copy_of
 from sidelong.learners.glance_cautious import LOG_N, G, Y, Z
+from sidelong.learners.glance_incumbent import ALLOWANCE, SPENT
 from sidelong.learners.interface import Asked, Told, trace_size
 
 _PAGE = "docs/glance-proof.md"
@@ -129,12 +130,34 @@ def regret(trial: Trial) -> Outcome:
     return Outcome(worst, ROUNDING, f"regret less its bound up to {worst:.5g}, in {len(excess):,} games", "0")
 
 
-def _enumerated(trial: Trial, graph: Any, late: tuple[int, int], game: int) -> float:
-    """Return the largest mean of regret to an expert less its bound, over all draws."""
+@claim("glance-incumbent", "beyond an incumbent no more than the allowance is lost", f"{_PAGE}, Theorem 3")
+def incumbent(trial: Trial) -> Outcome:
+    """Z never exceeds the allowance, and the mean of what is lost beyond the incumbent is at most that of Z.
+
+    The games of `glance-regret`, with losses of 1 for each arm that is played more than the incumbent would, and 0 for
+    the other, and allowances of 0.5 and 5.
+    """
+    excess = [
+        _enumerated(trial, graph, late, game, allowance)
+        for game in range(trial.size(6, 1))
+        for graph in (graphs.self_loops(2), graphs.nested(2))
+        for late in ((0, 0), (3, 0), (0, 2))
+        for allowance in (0.5, 5.0)
+    ]
+    worst = largest(excess)
+    return Outcome(worst, ROUNDING, f"beyond the allowance by up to {worst:.5g}, in {len(excess):,} games", "0")
+
+
+def _enumerated(trial: Trial, graph: Any, late: tuple[int, int], game: int, allowance: float = 0.0) -> float:
+    """Return the largest mean of regret to an expert less its bound, over all draws.
+
+    With an allowance, the adviser is the incumbent, and the result also exceeds 0 if Z ever exceeds the allowance.
+    """
     learner, T = trial.glance, 6
     params: Any = learner.configure(graph)
     params, start = learner.add_adviser(params, learner.init(params, graph))  # type: ignore[misc]  # it has one
-    size, excess = trace_size(learner, 2, 1), np.zeros(3)
+    size, excess, over = trace_size(learner, 2, 1), np.zeros(3), [-math.inf]
+    start.budget[ALLOWANCE] = allowance
 
     def tell(state: Any, due: list[Any]) -> None:
         for t, arm, p, trace, losses in due:
@@ -148,6 +171,10 @@ def _enumerated(trial: Trial, graph: Any, late: tuple[int, int], game: int) -> f
         waiting = [(when, each) for when, each in waiting if when >= t and t <= T]
         state = copy_of(state)
         tell(state, due)
+        over.append(state.budget[SPENT] - allowance)
+        if t > T and allowance > 0.0:
+            excess[:] += chance * (lost[2] - state.budget[SPENT])
+            return
         if t > T:
             counted = state.rate[Z] + state.rate[G] + state.rate[Y] * state.rate[LOG_N]
             excess[:] += chance * (lost - (counted + state.z))
@@ -157,13 +184,15 @@ def _enumerated(trial: Trial, graph: Any, late: tuple[int, int], game: int) -> f
         p, trace = np.zeros(2), np.zeros(size)
         trace[-2:] = advised, 1 - advised
         learner.distribution(params, state, graph.arrays, Asked.new(t, p, trace))
+        if allowance > 0.0:
+            losses = (p > trace[-2:]).astype(float)
         for arm in np.flatnonzero(p > 0).tolist():
             paid = losses[arm] - np.array([*losses, advised * losses[0] + (1 - advised) * losses[1]])
             mine = t + late[arm], (t, arm, p.copy(), trace.copy(), losses)
             play(state, t + 1, (*draws, arm), chance * p[arm], lost + paid, [*waiting, mine])
 
     play(start, 1, (), 1.0, np.zeros(3), [])
-    return float(excess.max())
+    return max(float(excess.max()), max(over) if allowance > 0.0 else -math.inf)
 
 
 def _ratios(excess: list[float], what: str) -> Outcome:
