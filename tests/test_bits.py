@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 # A program, so that it runs in any interpreter: it prints a digest of everything that an agent drew and knows.
 PROGRAM = """
 import hashlib
@@ -64,22 +66,18 @@ def digest(*arguments, interpreter=sys.executable, **environment):
     return done.stdout.strip()
 
 
-def test_the_bits_are_those_on_record():
-    assert digest() == EXPECTED
+#: Nothing else; no machine code; that of a plain x86-64 or ARM, without the vector units of this machine.
+ENVIRONMENTS = {
+    "as it is": {},
+    "JIT off": {"NUMBA_DISABLE_JIT": "1"},
+    "instruction set": {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""},
+}
 
 
-def test_the_bits_do_not_depend_on_the_jit():
-    assert digest(NUMBA_DISABLE_JIT="1") == EXPECTED
+@pytest.mark.parametrize("environment", ENVIRONMENTS.values(), ids=ENVIRONMENTS)
+def test_the_bits_are_those_on_record(environment):
+    assert digest(**environment) == EXPECTED
 
 
-def test_the_bits_do_not_depend_on_the_instruction_set():
-    """Code for a plain x86-64 or ARM, without the vector units of this machine."""
-    assert digest(NUMBA_CPU_NAME="generic", NUMBA_CPU_FEATURES="") == EXPECTED
-
-
-def test_the_bits_do_not_depend_on_a_break(tmp_path):
-    assert digest(str(tmp_path / "agent.sidelong")) == EXPECTED
-
-
-def test_the_bits_do_not_depend_on_the_hash_seed_of_python():
-    assert digest(PYTHONHASHSEED="12345") == EXPECTED
+def test_the_bits_depend_neither_on_a_break_nor_on_the_hash_seed_of_python(tmp_path):
+    assert digest(str(tmp_path / "agent.sidelong"), PYTHONHASHSEED="12345") == EXPECTED
