@@ -541,3 +541,25 @@ def test_a_page_says_that_its_experiment_was_deleted_elsewhere(browser, served, 
         wait(page, "#trouble:not([hidden])", "The experiment soon-gone was deleted.")
         assert page.locator("#experiment").is_hidden()
         page.locator("#experiments a", has_text="soon-gone").wait_for(state="detached")
+
+
+def test_whom_it_trusts_is_drawn_over_time(browser, served, service):
+    agent = service.create("advised", "glance", sl.graphs.nested(6), seed=1)
+    for t in range(60):
+        decision = agent.ask(advice={"forecast": t % 6, "habit": 3})
+        agent.tell(decision, {int(arm): abs(int(arm) - t % 6) / 5 for arm in decision.reveals})
+    with opened(browser, served, "advised") as seen:
+        page = seen.page
+        wait(page, "#trust-panel:not([hidden]) svg")
+        state = httpx.get(f"{served.address}/v1/experiments/advised", timeout=60).json()
+        rates = httpx.get(f"{served.address}/v1/experiments/advised/rates?minutes=60", timeout=60).json()
+        shares = {row["name"]: row["trust"] for row in state["advisers"]}
+        assert {name: values[-1] or values[-2] for name, values in rates["trust"].items()} == pytest.approx(shares)
+        legend = page.locator("#trust .legend").inner_text()
+        names = ("forecast", "habit", "the learner itself")
+        assert all(line.startswith(name) for line, name in zip(legend.splitlines(), names, strict=True))
+        assert shares["forecast"] > 0.9
+        rows = page.locator("#trust tbody tr").all_inner_texts()
+        assert [row.split()[0] for row in rows] == ["forecast", "habit"]
+        assert state["advisers"][1]["verdict"] in rows[1]
+        assert fine(seen)

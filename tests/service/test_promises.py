@@ -1144,6 +1144,8 @@ def advice_stays_with_decisions_and_in_the_journal(deployment, kind):
         ("team", 1),
         ("other", 4 if kind == "keyed" else 12),
     ]
+    logged = {id_: json.loads(row["advice"]) for id_, row in each.rows().items()}
+    assert logged == {id_: each.look_up({"id": id_}).body["advice"] for id_ in logged}
     assert deployment.get(f"{each.path}/agent").status == 200
     reply, clone = each.clone(learned=True)
     reply.ok()

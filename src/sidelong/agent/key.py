@@ -130,6 +130,10 @@ class OneKey:
         known = self._rounds.setup, self._observers, self._rounds.state_of(self._row()), self.pending
         return AdvisersTable(observers.advisers_of(*known, confidence, self._ends_of_scale()))
 
+    def trust(self) -> dict[str, float]:
+        """Return the share of the agent's own choice that follows each adviser now, by name."""
+        return observers.trust_of(self._rounds.setup, self._rounds.state_of(self._row()))
+
     @property
     def allowance_left(self) -> float:
         """What is left of the allowance for falling behind the incumbent, in numbers of the scale.

@@ -365,9 +365,15 @@ def advisers_of(
         drawn, advice = made.drawn, made.drawn.trace[first:]
         if advice.size:
             judge(counted, advice, made.graph.arrays, drawn.arm, drawn.p, drawn.mean, P, NOT_TOLD, P)
-    names, trust = setup.advisers, setup.learner.trust
-    shares = np.full(len(names), math.nan) if trust is None else np.asarray(trust(state))[1:]
-    return assess_advisers(counted, names, shares, confidence, ends)
+    shares = np.array(list(trust_of(setup, state).values()))
+    return assess_advisers(counted, setup.advisers, shares, confidence, ends)
+
+
+def trust_of(setup: Setup, state: Any) -> dict[str, float]:
+    """Return how far a learner follows each adviser; NaN if it does not say so."""
+    trust, n = setup.learner.trust, len(setup.advisers)
+    shares = [math.nan] * n if trust is None else np.asarray(trust(state))[1:].tolist()
+    return dict(zip(setup.advisers, shares, strict=True))
 
 
 def health_of(setup: Setup, observers: Observers, last: int) -> WorldHealth:

@@ -2,7 +2,7 @@
 
 import * as arms from "./arms.js";
 import { Refusal, follow, get, token } from "./api.js";
-import { costs, rates } from "./charts.js";
+import { costs, rates, trust } from "./charts.js";
 import * as context from "./context.js";
 import * as create from "./create.js";
 import { $, h, show, write } from "./dom.js";
@@ -159,6 +159,8 @@ const refresh = {
       show($("trouble"), false);
       $("rates").replaceChildren(...rates(minutes));
       $("costs").replaceChildren(...costs(minutes, found.lift));
+      show($("trust-panel"), Boolean(found.advisers?.length));
+      if (found.advisers?.length) $("trust").replaceChildren(...trust(minutes), panels.advisers(found.advisers));
       display(now, found);
     } catch (error) {
       if (shown === now) throw error; // else it is about what nobody looks at any more

@@ -1,7 +1,7 @@
 // Small charts in SVG: what happened in each minute, and estimates with their intervals.
 
 import { h, s } from "./dom.js";
-import { clock, count, short, some } from "./format.js";
+import { clock, count, percent, short, some } from "./format.js";
 
 const W = 440;
 const H = 150;
@@ -87,6 +87,38 @@ export function costs(data, lift) {
       s("text", { x: W, y: H - 6, "text-anchor": "end" }, "now"),
     ),
     h("ul", { class: "legend" }, key("decided-line", "the learner"), lift ? key("held-line", `the holdout, ${lift.label ?? `arm ${lift.arm}`}`) : null),
+  ];
+}
+
+/** How far each adviser was followed at the end of each minute, and what is left for the learner itself; the last known share goes on. */
+export function trust(data) {
+  const names = Object.keys(data.trust);
+  const n = data.minutes.length;
+  const x = (i) => LEFT + ((i + 0.5) * (W - LEFT)) / Math.max(n, 1);
+  const y = (share) => FOOT - share * (FOOT - 14);
+  const known = (values) => values.map((value, i) => (value === null ? null : [x(i), y(value)])).filter(Boolean);
+  const line = (values) => known(values).map(([a, b], i) => `${i ? "L" : "M"}${a.toFixed(1)} ${b.toFixed(1)}`).join("");
+  const last = (values) => values.findLast((value) => value !== null) ?? null;
+  const now = names.map((name) => [name, last(data.trust[name])]).filter(([, share]) => share !== null);
+  const own = 1 - now.reduce((sum, [, share]) => sum + share, 0);
+  const told = [...now, ["the learner itself", own]].map(([name, share]) => `${name} ${percent(share)}`);
+  const mine = names.length ? data.minutes.map((_, i) => (data.trust[names[0]][i] === null ? null : 1 - names.reduce((sum, name) => sum + (data.trust[name][i] ?? 0), 0))) : [];
+  const all = [...names.map((name, k) => [`trust-line trust-${k % 6}`, data.trust[name]]), ["trust-line own", mine]];
+  const key = (name, text) =>
+    h("li", {}, s("svg", { viewBox: "0 0 16 16", "aria-hidden": "true" }, s("path", { class: name, d: "M1 8H15" })), text);
+  return [
+    s(
+      "svg",
+      { viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": `Followed now: ${told.join(", ")}.` },
+      [0, 0.5, 1].map((share) => [
+        s("line", { class: "axis", x1: LEFT, x2: W, y1: y(share), y2: y(share) }),
+        s("text", { x: LEFT - 6, y: y(share) + 4, "text-anchor": "end" }, String(share)),
+      ]),
+      all.map(([name, values]) => [s("path", { class: name, d: line(values) }), known(values).map(([cx, cy]) => s("circle", { class: name.replace("line", "dot"), cx, cy, r: 2 }))]),
+      s("text", { x: LEFT, y: H - 6 }, n ? clock(data.minutes[0]).slice(0, 5) : ""),
+      s("text", { x: W, y: H - 6, "text-anchor": "end" }, "now"),
+    ),
+    h("ul", { class: "legend" }, all.map(([name], k) => key(name, told[k] ?? names[k]))),
   ];
 }
 

@@ -140,6 +140,23 @@ const called = ({ arm, label }) => label ?? `arm ${arm}`;
 
 const probability = (p) => (p < 0.001 ? p.toExponential(1) : p.toFixed(3));
 
+/** What the advice of each would have lost per round, beside what was paid in these rounds. */
+export function advisers(found) {
+  const heads = ["adviser", "rounds", "would have lost", "was paid"].map((title) => h("th", { scope: "col" }, title));
+  const rows = found.map((row) =>
+    h(
+      "tr",
+      { "data-adviser": row.name },
+      h("td", { class: "label" }, row.name, h("small", {}, row.verdict)),
+      h("td", {}, count(row.rounds)),
+      h("td", {}, row.loss === null ? "–" : `${number(row.loss, 3)} (${range(row.low, row.high, 2)})`),
+      h("td", {}, number(row.paid, 3)),
+    ),
+  );
+  const region = { class: "wide", tabindex: 0, role: "region", "aria-labelledby": "trust-title" };
+  return h("div", region, h("table", {}, h("thead", {}, h("tr", {}, heads)), h("tbody", {}, rows)));
+}
+
 function figure([name, value, note, alarm]) {
   return h(
     "div",

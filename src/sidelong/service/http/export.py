@@ -130,6 +130,7 @@ def _schema(pa: Any) -> Any:
             ("losses", pa.list_(pa.float64())),
             ("observe_probabilities", pa.list_(pa.float64())),
             ("label", pa.string()),
+            ("advice", pa.string()),
         ]
     )
 
@@ -201,6 +202,7 @@ def _row(
     store: Store, reading: Reading, identity: Identity, made: Event, drawn: tuple[Any, ...], later: list[_Later]
 ) -> Row:
     number, key, round_, arm, p, by = drawn
+    advice = journal.advice_of(made, number - made.round)
     override = next((each for each in later if each.event.kind is journal.Kind.OVERRIDDEN), None)
     if override is not None:  # carried out with an arm that nobody drew
         later.remove(override)
@@ -223,6 +225,7 @@ def _row(
         "observe_probabilities": None,
         "key": None if key is None else str(key),
         "subject": journal.subject_of(made) if identity.spec.sticky is not None else None,
+        "advice": None if advice is None else json.dumps(advice),
     }
     if told is not None:
         graph = store.graphs.find(reading, told.event.graph or made.graph or identity.spec.graph)

@@ -270,6 +270,9 @@ def rates(experiment: LiveExperiment, minutes: int, now: int) -> Rates:
     kept: dict[str, Any] = {name: counted[name] for name in ("decided", "told", "expired", "late")}
     costs = [experiment.counters.costs.get(minute, [0.0] * 4) for minute in span]
     kept["held_cost"], kept["cost"] = ([row[at + 1] / row[at] if row[at] else None for row in costs] for at in (0, 2))
+    shares = [experiment.counters.trust.get(minute, []) for minute in span]
+    names = experiment.advisers if experiment.counters.trust else ()
+    kept["trust"] = {name: [row[k] if k < len(row) else None for row in shares] for k, name in enumerate(names)}
     return Rates(minutes=[timestamp(minute * 60_000_000).replace(".000", "") for minute in span], **kept)
 
 

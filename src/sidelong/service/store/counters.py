@@ -8,11 +8,13 @@ costs are those that an evaluation of the log would find. Where there are keys, 
 from __future__ import annotations
 
 import itertools
+import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from sidelong._jit import bind
+from sidelong.agent.advice import MOST
 from sidelong.evaluation import lift
 from sidelong.evaluation.weighing import ROWS, add_losses, baselines
 from sidelong.service.store.arm_delays import ArmDelays
@@ -86,6 +88,7 @@ class Counters:
         self.arm_delays = ArmDelays(n_arms)  #: whether some arms report later than others
         self.lift = np.zeros(lift.ROWS)  #: of rounds for which a coin was tossed: see `sidelong.evaluation.lift`
         self.costs: dict[int, list[float]] = {}  #: by minute, as the first four of `lift`; without a coin, too
+        self.trust: dict[int, list[float]] = {}  #: by minute, how far each adviser was followed at its end
         self._name_rows()
         nothing = np.empty(0)
         self._add_losses: Callable[..., None]
@@ -197,6 +200,12 @@ class Counters:
             if len(self.costs) > MINUTES:
                 del self.costs[min(self.costs)]
 
+    def trusted(self, minute: int, shares: list[float]) -> None:
+        """Note how far each adviser is followed, after what was told in a minute."""
+        self.trust[minute] = shares
+        if len(self.trust) > MINUTES:
+            del self.trust[min(self.trust)]
+
     def note(self, kind: Kind, count: int, at: int, *, aside: bool, held: int = 0) -> None:
         """Count an event that is about so many decisions, of which the holdout drew `held`."""
         counts = self.aside if aside else self.counts
@@ -230,6 +239,8 @@ class Counters:
         arrays |= {f"arm_delays.{name}": getattr(self.arm_delays, name) for name in _BETS}
         costs = [[minute, *row] for minute, row in self.costs.items()]
         arrays["counters.costs"] = np.array(costs, np.float64).reshape(-1, 5)
+        rows = [[minute, *shares, *[math.nan] * (MOST - len(shares))] for minute, shares in self.trust.items()]
+        arrays["counters.trust"] = np.array(rows, np.float64).reshape(-1, MOST + 1)
         return [[minute, *counts] for minute, counts in self.minutes.items()], arrays
 
     @classmethod
@@ -242,5 +253,7 @@ class Counters:
             setattr(counters.arm_delays, name, arrays[f"arm_delays.{name}"])
         counters.minutes = {minute: counts for minute, *counts in minutes}
         counters.costs = {int(minute): row for minute, *row in arrays["counters.costs"].tolist()}
+        rows = arrays["counters.trust"].tolist()
+        counters.trust = {int(minute): [each for each in row if not math.isnan(each)] for minute, *row in rows}
         counters._name_rows()  # its own
         return counters

@@ -533,6 +533,9 @@ class LiveExperiment:
             self._learn_means(first, told, shown)
         observe = self._observe_aside(slots, told, shown) if aside else self._learn(slots, table, told, shown)
         self._count_costs(slots, first, told, observe, shown, moment)
+        if self.advisers and not self.keys.named:
+            trust = self.blocks.agent_of(0).trust()
+            self.counters.trusted(moment.at // 60_000_000, [trust.get(name, 0.0) for name in self.advisers])
         pending.remove(numbers, slots)
         self.sticky.remove(numbers)
         unknown = not observe.size or (math.isnan(observe[0]) and np.isnan(observe).all())

@@ -462,3 +462,6 @@ class Rates(BaseModel):
     late: list[int]
     cost: list[float | None]  #: the mean loss of the learner's rounds that were told in each minute
     held_cost: list[float | None]  #: and of those of the holdout
+    #: By adviser, the share of the learner's own choice that followed it at the end of each minute in which something
+    #: was told; empty for an experiment with keys.
+    trust: dict[str, list[float | None]]
