@@ -135,7 +135,7 @@ dist: $(VENV)/stamp-release ## wheels and sdists of sidelong and sidelong-client
 bench: $(VENV)/stamp-bench ## measure, side by side with others: one table, in five minutes
 	$(BIN)/python benchmarks
 
-bench-cap: $(VENV)/stamp-bench ## a billion rounds: see exploration leave its cap, in three minutes
+bench-cap: $(VENV)/stamp-bench ## a billion rounds: see exploration leave its cap, in about five minutes
 	$(BIN)/python benchmarks/cap.py
 
 bench-contexts: $(VENV)/stamp-bench ## decisions with features beside Vowpal Wabbit's, for which that needs an hour
