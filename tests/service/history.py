@@ -215,7 +215,7 @@ class Journal:
         for last in sorted({*clones, len(self.events)}):
             hooks["events"] = lambda *given, last=last: [each for each in _with_erased(*given) if each.seq <= last]
             hooks["cut"] = lambda *_: Cut()
-            with database.reading() as reading:  # PostgreSQL ends one that is idle for ten seconds
+            with database.reading() as reading:
                 found.live = found.rebuilt(reading) if found.live is None else found.catch_up(reading)
                 copied = snapshots.copied(found.live, reading)
             states[last] = hashlib.sha256(copied()).hexdigest()

@@ -85,7 +85,8 @@ class Load:
     """Two servers of one database, who sends them requests, and what was acknowledged."""
 
     def __init__(self, nursery, database, folder):
-        self.opened, self.folder = open_database(database), folder
+        # PostgreSQL ends a transaction that is idle for twice as long, and a replay on a busy machine takes its time.
+        self.opened, self.folder = open_database(database, busy_timeout=PATIENCE), folder
         histories.keep_erased(self.opened)
         self.token = Tokens(self.opened).create("operator", ["admin"])
         self.start = lambda: nursery.start(database, **SETTINGS, export_before_cut=str(folder))
