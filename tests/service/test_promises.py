@@ -1166,6 +1166,30 @@ def an_experiment_decides_by_advice_as_an_agent_does(deployment, kind):
         agent.tell(own, losses)
 
 
+@promise(server="own")
+def a_holdout_is_beside_advice(deployment, kind):
+    each = deployment.create(kind, **ADVISED, holdout={"arm": 1, "share": 0.5})
+    seed = sl.Family("glance", sl.graphs.complete(5), seed=7).seed_of(KEYS[0]) if kind == "keyed" else 7
+    agent, by = sl.Agent("glance", sl.graphs.complete(5), seed=seed), set()
+    for t in range(16):
+        advice = {"forecast": t % 5, "team": None if t % 2 else 3}
+        made = each.decide(advice=advice)
+        by.add(made["drawn_by"])
+        held = made["drawn_by"] == "holdout"
+        own = None if held else agent.ask(advice=advice)
+        p = agent.outlook(advice=advice)[1] if own is None else own.probability
+        assert made["arm"] == (1 if own is None else own.arm)
+        assert made["probability"] == pytest.approx(0.5 * p + 0.5 * (made["arm"] == 1))
+        losses = [arm * t % 4 / 4 for arm in range(5)]
+        each.tell(made, dict(zip("01234", losses, strict=True))).ok()
+        if own is not None:
+            agent.tell(own, losses)
+    assert by == {"holdout", "learner"}
+    digest = each.digest()
+    deployment.restart_without_snapshots()
+    assert each.digest() == digest
+
+
 @promise()
 def bad_advice_is_refused_and_changes_nothing(deployment, kind):
     each = deployment.create(kind, **ADVISED)

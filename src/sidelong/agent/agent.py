@@ -414,17 +414,21 @@ class Agent(OneKey, Persistent):
         """Return what the agent knows about each arm, and which is the cheapest as far as it knows."""
         return estimates_of(self._observers, *self._look_ahead(self._graph), self._graph)
 
-    def outlook(self, graph: FeedbackGraph | None = None) -> np.ndarray:
+    def outlook(self, graph: FeedbackGraph | None = None, advice: Any = None) -> np.ndarray:
         """Return the probability of each arm in the next round, which is not drawn; NaN if the learner has none.
 
         Args:
             graph: the graph of that round, as for `ask`.
+            advice: the advice for that round, as for `ask`; who is new joins now.
         """
-        return self._look_ahead(self.graph_of_round(graph))[1]
+        shown = self.graph_of_round(graph)
+        return self._look_ahead(shown, None if advice is None else self._read_advice(advice, shown))[1]
 
-    def _look_ahead(self, graph: FeedbackGraph) -> tuple[np.ndarray, np.ndarray]:
+    def _look_ahead(self, graph: FeedbackGraph, given: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Return the gap and the probability of each arm before the next round, which is not drawn."""
         setup, table = self._setup, self._rounds.new_pending(1)
+        if given is not None:
+            table.trace[0, -given.size :] = given
         own = self._own
         state, observers = (type(each)(*(array.copy() for array in each)) for each in (own.state, own.observers))
         round_, outstanding, none = own.rows.round.copy(), own.rows.outstanding.copy(), np.full(1, -1)

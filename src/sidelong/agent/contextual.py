@@ -157,7 +157,7 @@ class ContextualAgent(Agent):
         unknown = np.full(self.graph.n_arms, np.nan)
         return estimates_of(self._observers, unknown, unknown, self.graph)
 
-    def outlook(self, graph: FeedbackGraph | None = None) -> np.ndarray:
+    def outlook(self, graph: FeedbackGraph | None = None, advice: Any = None) -> np.ndarray:  # noqa: ARG002
         """Return NaN for each arm: what is played next depends on what will be known then."""
         return np.full(self.graph_of_round(graph).n_arms, np.nan)
 

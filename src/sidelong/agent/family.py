@@ -597,9 +597,13 @@ class RowsOfKeys:
         slot = self._pending(row, round_)
         return self._rounds.observe(slot, self._rounds.pending.graph[slot])
 
-    def outlook(self, row: Integers, graph: FeedbackGraph | None = None) -> Floats:
-        """Return with which probabilities each of some rows would play next, as `Family.outlook` does."""
-        return self._rounds.outlook(row, self._rounds.bank.asked(graph, None, row.size))[0]
+    def outlook(
+        self, row: Integers, graph: FeedbackGraph | None = None, advice: Mapping[str, Floats] | None = None
+    ) -> Floats:
+        """Return with which probabilities each of some rows would play next; advice is as for `ask`."""
+        rounds = self._rounds
+        advised = advising.laid_out(rounds.setup.advisers, advice) if advice else None
+        return rounds.outlook(row, rounds.bank.asked(graph, None, row.size), advised)[0]
 
     def ids(self, row: Integers, round_: Integers) -> list[str]:
         """Return what names pending decisions."""

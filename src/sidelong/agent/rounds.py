@@ -669,13 +669,16 @@ class Rounds:
                 if self.account is not None:
                     spend(self.account, cost)
 
-    def outlook(self, row: Integers, graph: Integers | None = None) -> tuple[Floats, Any]:
+    def outlook(
+        self, row: Integers, graph: Integers | None = None, advised: Floats | None = None
+    ) -> tuple[Floats, Any]:
         """Return the probabilities with which each key would play next, and the state of the last one after that."""
         if self.regressor is not None:  # what is played next depends on what will be known then
             return np.full((row.size, self.setup.graph.n_arms), np.nan), self.setup.state
         places = np.zeros(row.size, np.int64) if graph is None else graph
         pieces = [slice(k, k + _CHUNK) for k in range(0, row.size, _CHUNK)]
-        chunks = [self._look_ahead(row[some], places[some]) for some in pieces]
+        given = np.empty((row.size, 0)) if advised is None else advised
+        chunks = [self._look_ahead(row[some], places[some], given[some]) for some in pieces]
         return np.concatenate([np.empty((0, self.setup.graph.n_arms)), *chunks]), self.workspace(0).state
 
     def _look_ahead(self, row: Integers, graph: Integers, given: Floats | None = None) -> Floats:

@@ -227,7 +227,7 @@ class Block(Protocol):
     def override(self, rows: Integers, rounds: Integers, arm: int) -> None:
         """Let a pending decision be carried out with another arm."""
 
-    def outlook(self, rows: Integers, graph: FeedbackGraph | None) -> Floats:
+    def outlook(self, rows: Integers, graph: FeedbackGraph | None, advised: AdvisedRows | None = None) -> Floats:
         """Return with which probabilities each row would play next; NaN where the learner has none."""
 
     def observe(self, rows: Integers, rounds: Integers) -> Floats:
@@ -326,9 +326,11 @@ class FamilyBlock:
         """Let a pending decision be carried out with another arm."""
         self.family.rows.override(rows, rounds, np.array([arm]))
 
-    def outlook(self, rows: Integers, graph: FeedbackGraph | None) -> Floats:
+    def outlook(self, rows: Integers, graph: FeedbackGraph | None, advised: AdvisedRows | None = None) -> Floats:
         """Return with which probabilities each row would play next."""
-        return self.family.rows.outlook(rows, graph)
+        if advised is not None:
+            self.family.rows.add_advisers(advised.names)
+        return self.family.rows.outlook(rows, graph, advised and advised.rows)
 
     def observe(self, rows: Integers, rounds: Integers) -> Floats:
         """Return with which probability each arm that pending decisions reveal is revealed."""
@@ -417,12 +419,14 @@ class AgentBlock:
             probabilities.append(made.probability)
         return rounds, arms, probabilities
 
+    def _advice(self, advised: AdvisedRows) -> dict[str, Any]:
+        """Return the advice for one row, with all who have advised, as the agent takes it."""
+        spoken = {name: row if row.any() else None for name, row in advised.rows.items()}
+        return dict.fromkeys(name for name in advised.names if name not in self._regressors) | spoken
+
     def _draw(self, graph: FeedbackGraph | None, x: Any, advised: AdvisedRows | None) -> Decision:
         """Ask the agent, which sees features if the experiment says so."""
-        advice = None
-        if advised is not None:
-            spoken = {name: row if row.any() else None for name, row in advised.rows.items()}
-            advice = dict.fromkeys(name for name in advised.names if name not in self._regressors) | spoken
+        advice = None if advised is None else self._advice(advised)
         if isinstance(self.agent, ContextualAgent):
             return self.agent.ask(x, graph, advice=advice)
         return self.agent.ask(graph, advice=advice)
@@ -480,9 +484,11 @@ class AgentBlock:
         (round_,) = rounds.tolist()
         self._made[round_] = self.agent.override(self._made[round_], arm)
 
-    def outlook(self, rows: Integers, graph: FeedbackGraph | None) -> Floats:
-        """Return with which probabilities it would play next, a row for each row."""
-        return np.tile(self.agent.outlook(graph), (len(rows), 1))
+    def outlook(self, rows: Integers, graph: FeedbackGraph | None, advised: AdvisedRows | None = None) -> Floats:
+        """Return with which probabilities it would play next, a row for each row, which have the same advice."""
+        advice = None if advised is None or not len(rows) else self._advice(advised.at(0))
+        look = self.agent.outlook(graph) if advice is None else self.agent.outlook(graph, advice)
+        return np.tile(look, (len(rows), 1))
 
     def observe(self, rows: Integers, rounds: Integers) -> Floats:  # noqa: ARG002  # there is one
         """Return with which probability each arm that pending decisions reveal is revealed; NaN if it is not known."""

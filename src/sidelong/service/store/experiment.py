@@ -395,8 +395,8 @@ class LiveExperiment:
         incumbent = self.identity.spec.incumbent
         if advice is None and incumbent is None:
             return None
-        if self.holdout is not None:
-            raise AdviceError("An experiment with a holdout takes no advice. Make another one, without a holdout.")
+        if self.holdout is not None and incumbent is not None:
+            raise AdviceError("What a holdout plays is in no allowance. Make an experiment without one of the two.")
         given = {} if advice is None else advice
         named = self.own.now.graph.labelled(self.life.labels)
         if keys is None:
@@ -443,7 +443,7 @@ class LiveExperiment:
         if holdout is None or self.life.state != "running" or not lifecycle.playable(shown)[holdout.arm]:
             return DrawnDecisions(Kind.DECIDED, *self.blocks.ask(rows, asked, x, advised), [None] * n), np.nan
         b = self.counters.toss(holdout.share)
-        return self._toss(rows, first, shown, asked, holdout), b
+        return self._toss(rows, first, shown, asked, holdout, advised), b
 
     def add_keys(self, new: list[Key]) -> None:
         """Add keys before they are asked for, whether or not the learner is asked for them in this round."""
@@ -459,6 +459,7 @@ class LiveExperiment:
         shown: FeedbackGraph,
         asked: FeedbackGraph | None,
         holdout: Holdout,
+        advised: AdvisedRows | None,
     ) -> DrawnDecisions:
         """Let a coin decide for each decision whether the holdout's arm is played."""
         n = len(rows)
@@ -467,13 +468,15 @@ class LiveExperiment:
         for places in in_turns(rows):
             aside, own = places[held[places]], places[~held[places]]
             if aside.size:
-                for place, p in zip(aside.tolist(), self.blocks.outlook(rows[aside], asked), strict=True):
+                looks = self.blocks.outlook(rows[aside], asked, advised and advised.at(aside))
+                for place, p in zip(aside.tolist(), looks, strict=True):
                     if not np.isnan(p).any():
                         mixed = holdout.mixed(p, np.arange(p.size) == holdout.arm)
                         probabilities[place] = float(mixed[holdout.arm])
                         (chances[place],) = self._chances(mixed, shown, [holdout.arm])
             if own.size:
-                drawn = self.blocks.ask(rows[own], asked)  # there are no features beside a holdout
+                # There are no features beside a holdout.
+                drawn = self.blocks.ask(rows[own], asked, advised=advised and advised.at(own))
                 for place, round_, arm, p in zip(own.tolist(), *drawn, strict=True):
                     rounds[place], arms[place] = round_, arm
                     probabilities[place] = float(holdout.mixed(p, arm == holdout.arm))

@@ -347,11 +347,13 @@ class KeyBlocks:
             found.append((self._used(number), places, local))
         return found
 
-    def outlook(self, rows: Integers, graph: FeedbackGraph | None) -> Floats:
+    def outlook(self, rows: Integers, graph: FeedbackGraph | None, advised: AdvisedRows | None = None) -> Floats:
         """Return with which probabilities each key would play next."""
         p = np.empty((len(rows), self._own.now.graph.n_arms))
         for number, places, local in self._parts(rows):
-            p[places] = self._used(number).outlook(local, graph)
+            if advised is not None:
+                self._changed.add(number)  # who is new joins now
+            p[places] = self._used(number).outlook(local, graph, advised and advised.at(places))
         return p
 
     def observe(self, row: int, round_: int) -> Floats:
