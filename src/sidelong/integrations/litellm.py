@@ -208,8 +208,7 @@ class Routing(CustomLogger):  # type: ignore[misc]  # LiteLLM is optional, and n
         gateway = self._attached()
         if self._router.enable_pre_call_checks or self._router.enable_tag_filtering:
             return None  # these come later, and could leave nothing of one deployment
-        metadata = request.setdefault("metadata", {})
-        tried = metadata.setdefault(_TRIED, [])  # a retry finds it here
+        tried = (metadata := request.setdefault("metadata", {})).setdefault(_TRIED, [])  # a retry finds it here
         left_out = {*tried, *(id_ for key in _LEFT_OUT for id_ in request.get(key) or ())}
         some = litellm.utils.get_order_filtered_deployments(healthy, target_order=request.get("_target_order"))
         there = {_name(each): each for each in some if _id(each) not in left_out}
