@@ -116,7 +116,7 @@ class Ridge:
         self._keys = keys  # how many rows are in use; there may be more
         self._ends = np.zeros(2, np.int64)  # where the losses of an agent's decision begin and end
         self._states: ridge.State | None = None
-        self._scratch: ridge.Scratch | None = None
+        self._scratch: ridge.RidgeScratch | None = None
         self._predict: Any = None
         self._learn: Any = None
 

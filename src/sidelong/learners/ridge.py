@@ -49,7 +49,7 @@ class State(NamedTuple):
     limit: np.ndarray  #: (1,), the trace of B in the beginning
 
 
-class Scratch(NamedTuple):
+class RidgeScratch(NamedTuple):
     """What is computed while some models learn."""
 
     g: np.ndarray  #: (M, d), of each group
@@ -72,12 +72,12 @@ def init(models: int, features: int, penalty: float) -> State:
     return State(np.zeros((features, models)), B, group, size, np.ones(1, np.int64), np.array([features / penalty]))
 
 
-def make_room(state: State) -> Scratch:
+def make_room(state: State) -> RidgeScratch:
     """Return room for the models of a state."""
     d, M = state.w.shape
     s, e, scaled, error = np.zeros((4, M))
     learning, counts = np.zeros((2, M), np.int64)
-    return Scratch(np.zeros((M, d)), s, e, np.zeros(d), scaled, error, learning, counts, np.zeros(1, np.int32))
+    return RidgeScratch(np.zeros((M, d)), s, e, np.zeros(d), scaled, error, learning, counts, np.zeros(1, np.int32))
 
 
 @kernel
@@ -96,7 +96,7 @@ def predict_many(states: State, rows: np.ndarray, x: np.ndarray, f: np.ndarray) 
 @kernel
 def learn_many(
     states: State,
-    room: Scratch,
+    room: RidgeScratch,
     rows: np.ndarray,
     x: np.ndarray,
     offsets: np.ndarray,
@@ -133,7 +133,13 @@ def predict(state: State, x: np.ndarray, f: np.ndarray) -> None:
 
 @kernel
 def learn(
-    state: State, room: Scratch, x: np.ndarray, arms: np.ndarray, losses: np.ndarray, weights: np.ndarray, rho: float
+    state: State,
+    room: RidgeScratch,
+    x: np.ndarray,
+    arms: np.ndarray,
+    losses: np.ndarray,
+    weights: np.ndarray,
+    rho: float,
 ) -> None:
     """Learn the losses of some arms, ``losses[k]`` being that of ``arms[k]``, with the weight ``weights[k]``."""
     first = 0
@@ -156,7 +162,7 @@ def learn(
 
 
 @kernel
-def _learn(state: State, room: Scratch, x: np.ndarray, models: np.ndarray, losses: np.ndarray, rho: float) -> None:
+def _learn(state: State, room: RidgeScratch, x: np.ndarray, models: np.ndarray, losses: np.ndarray, rho: float) -> None:
     """Let some models learn a loss each, all with the same x."""
     groups = _part(state, room, models)
     for k in range(groups):
@@ -174,7 +180,7 @@ def _learn(state: State, room: Scratch, x: np.ndarray, models: np.ndarray, losse
 
 
 @kernel
-def _part(state: State, room: Scratch, models: np.ndarray) -> int:
+def _part(state: State, room: RidgeScratch, models: np.ndarray) -> int:
     """Let those that learn while others of their group do not be a group of their own; return how many groups learn."""
     counts, size, learning = room.counts, state.size, room.learning
     groups = 0
@@ -207,7 +213,7 @@ def _part(state: State, room: Scratch, models: np.ndarray) -> int:
 
 
 @kernel
-def _weigh(state: State, room: Scratch, n: Whole, x: np.ndarray, rho: float) -> None:
+def _weigh(state: State, room: RidgeScratch, n: Whole, x: np.ndarray, rho: float) -> None:
     """Compute g and s of a group."""
     d, g, B = x.size, room.g[n], state.B[n]
     for i in range(d):
@@ -233,7 +239,7 @@ def _weigh(state: State, room: Scratch, n: Whole, x: np.ndarray, rho: float) -> 
 
 
 @kernel
-def _correct(state: State, room: Scratch, n: Whole, m: Whole, x: np.ndarray, losses: np.ndarray) -> None:
+def _correct(state: State, room: RidgeScratch, n: Whole, m: Whole, x: np.ndarray, losses: np.ndarray) -> None:
     """Correct the weights of the models from m on, all of group n, by a loss each."""
     g, s, error = room.g[n], room.s[n], room.error
     for i in range(losses.size):
@@ -251,7 +257,7 @@ def _correct(state: State, room: Scratch, n: Whole, m: Whole, x: np.ndarray, los
 
 
 @kernel
-def _narrow(state: State, room: Scratch, n: Whole) -> None:
+def _narrow(state: State, room: RidgeScratch, n: Whole) -> None:
     """Narrow the B of a group along what it has learned, or widen it where more is forgotten than was learned."""
     g, B, e = room.g[n], state.B[n], room.e[n]
     root = math.sqrt(abs(e))
