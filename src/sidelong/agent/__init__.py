@@ -11,7 +11,7 @@ from sidelong.agent.family import Family
 from sidelong.agent.forecasts import Forecast
 from sidelong.agent.member import Member
 from sidelong.agent.newsvendor import Newsvendor
-from sidelong.agent.newsvendor_report import NewsvendorReport
+from sidelong.agent.newsvendor_report import Money, NewsvendorReport, ReportedAdviser
 from sidelong.agent.observers import Lateness
 from sidelong.estimates import Estimates
 
@@ -27,6 +27,8 @@ __all__ = [
     "Forecast",
     "Lateness",
     "Member",
+    "Money",
     "Newsvendor",
     "NewsvendorReport",
+    "ReportedAdviser",
 ]
