@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # Where it is set, every process translates all sources anew, and tests start hundreds of them.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo quick test nightly interpreted mutants numba-matrix soak lint coverage docs docs-fresh notebooks pictures dist packages constraints bench bench-cap bench-contexts clean
+.PHONY: help demo quick test nightly interpreted mutants numba-matrix soak lint coverage docs docs-fresh notebooks pictures dist packages constraints bench published bench-cap bench-contexts clean
 .DEFAULT_GOAL := help
 
 help:            ## list the commands
@@ -134,6 +134,9 @@ dist: $(VENV)/stamp-release ## wheels and sdists of sidelong and sidelong-client
 
 bench: $(VENV)/stamp-bench ## measure, side by side with others: one table, in five minutes
 	$(BIN)/python benchmarks
+
+published: $(VENV)/stamp-bench ## figures that others have published, beside ours: the table of docs/published.md
+	$(BIN)/python benchmarks/published
 
 bench-cap: $(VENV)/stamp-bench ## a billion rounds: see exploration leave its cap, in about five minutes
 	$(BIN)/python benchmarks/cap.py
