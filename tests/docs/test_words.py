@@ -13,7 +13,7 @@ sys.path.insert(0, str(DOCS / "_ext"))
 
 import contents  # noqa: E402
 
-NOT_PROSE = (r"^ *```.*?^ *```", r"<!-- \w.*?<!-- /.*?-->", r"\$\$.*?\$\$", r"\$[^$\n]*\$", r"\]\([^)]*\)")
+NOT_PROSE = (r"^ *```.*?^ *```", r"<!-- \w.*?<!-- (?:/|the end).*?-->", r"\$\$.*?\$\$", r"\$[^$\n]*\$", r"\]\([^)]*\)")
 
 
 def words(path):
