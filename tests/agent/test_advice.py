@@ -10,7 +10,7 @@ import sidelong as sl
 from sidelong.agent import state_file
 from sidelong.errors import AdviceError, StateFileError
 from sidelong.evaluation import advisers
-from sidelong.evaluation.certificates import NOT_TOLD, TOLD, TOLD_WITH_GRAPH
+from sidelong.evaluation.certificates import NOT_TOLD, TOLD, TOLD_WITH_GRAPH, look_at_round
 
 pytestmark = pytest.mark.interpreted
 
@@ -277,6 +277,13 @@ def random_round(rng):
     return graph, p / p.sum(), E, rng.random(K), rng.random(K).round(int(rng.integers(3)))
 
 
+def judge(counted, advice, graph, arm, p, mean, losses, how):
+    """Count a round, as the kernel that learns does."""
+    P = np.empty(p.size)
+    own = look_at_round(graph.arrays, arm, p, losses, how, P)
+    advisers.judge(counted, advice, graph.arrays, graph.row(arm), P, mean, losses, own, how)
+
+
 @pytest.mark.parametrize("how", [TOLD, TOLD_WITH_GRAPH, NOT_TOLD])
 def test_evidence_is_a_supermartingale_by_enumeration_whichever_draws_are_not_told(how):
     rng = np.random.default_rng(7)
@@ -291,7 +298,7 @@ def test_evidence_is_a_supermartingale_by_enumeration_whichever_draws_are_not_to
             ended = NOT_TOLD if untold[arm] else TOLD if how == NOT_TOLD else how
             seen = losses[graph.row(arm)]
             told = np.zeros(seen.size) if ended == NOT_TOLD else seen
-            advisers.judge(counted, E, graph.arrays, arm, p, mean, told, ended, np.empty(K))
+            judge(counted, E, graph, arm, p, mean, told, ended)
             dear, cheap = counted[0, 4:21], counted[0, 21:]
             lost = E @ losses
             expected += p[arm] * np.exp([dear - rates * lost, cheap - rates * (1 - lost)])
@@ -305,7 +312,7 @@ def test_the_estimate_has_no_bias_by_enumeration():
         found = 0.0
         for arm in range(p.size):
             counted = np.zeros((1, advisers.SIZE))
-            advisers.judge(counted, E, graph.arrays, arm, p, mean, losses[graph.row(arm)], TOLD, np.empty(p.size))
+            judge(counted, E, graph, arm, p, mean, losses[graph.row(arm)], TOLD)
             found += p[arm] * counted[0, advisers.LOSS]
         assert found == pytest.approx(E @ losses, abs=1e-9)
 

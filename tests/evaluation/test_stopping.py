@@ -70,12 +70,18 @@ def test_an_agent_stops_at_the_best_arm_whatever_its_learner(learner):
     assert agent.stop(confidence=1 - 1e-9) is None or t > 100
 
 
-def test_where_the_outcome_decides_what_is_seen_no_answer_is_given():
-    agent = sl.Agent("uniform", sl.graphs.nested(3), seed=1)
+@pytest.mark.parametrize("learner", ["uniform", "ucb-n", "ts-n"])
+def test_where_the_outcome_decides_what_is_seen_no_answer_is_given(learner):
+    """Also where a learner plays one arm for certain, so that all losses have the same weight."""
+    agent = sl.Agent(learner, sl.graphs.nested(3), seed=1)
     decision = agent.ask()
-    agent.tell(decision, [0.1], graph=sl.graphs.self_loops(3))
-    with pytest.raises(EvaluationError, match="stop needs graphs that were known before the draw"):
-        agent.stop()
+    agent.tell(decision, [1.0], graph=sl.graphs.self_loops(3))
+    for each in (agent, sl.Agent.from_contents(*agent.contents(), "a copy")):
+        with pytest.raises(EvaluationError, match="which losses were revealed"):
+            each.stop()
+
+
+def test_confidence_is_between_0_and_1():
     for confidence in (0, 1, 2, "x"):
         with pytest.raises(EvaluationError):
             sl.Agent("uniform", sl.graphs.nested(3)).stop(confidence)

@@ -24,7 +24,6 @@ from sidelong.agent.observers import (
     TRACED,
     DrawnRound,
     Observers,
-    certify,
     chances,
     note_asked,
     note_delay,
@@ -34,7 +33,7 @@ from sidelong.agent.observers import (
 )
 from sidelong.agent.rules import CANCELLED_SIZE, FITS, NOT_PENDING, check, hash_one
 from sidelong.evaluation.advisers import judge
-from sidelong.evaluation.certificates import NOT_TOLD, TOLD, TOLD_WITH_GRAPH
+from sidelong.evaluation.certificates import NOT_TOLD, TOLD, TOLD_WITH_GRAPH, Standing, add, look_at_round
 from sidelong.graphs.arrays import GraphArrays, observe
 from sidelong.graphs.bank import BankArrays, select
 from sidelong.learners.interface import (
@@ -169,14 +168,20 @@ class TellBatch(NamedTuple):
     costs: np.ndarray  #: as losses; of size 0 without a ceiling
 
 
-def count_advice(
+def count_round(
     observers: Observers, graph: GraphArrays, drawn: DrawnRound, losses: np.ndarray, how: int, P: np.ndarray
 ) -> None:
-    """Count a round for those who have advised in it; `P` is scratch."""
-    if ADVISED:
-        advice = drawn.trace[BEFORE + ROWS_BEFORE * drawn.p.size :]
+    """Count a round for the certificate, if one is kept, and for those who have advised in it; `P` is scratch."""
+    advice = drawn.trace[BEFORE + ROWS_BEFORE * drawn.p.size :] if ADVISED else drawn.trace[:0]
+    certified = observers.W.shape[0] > 0
+    if certified or advice.size > 0:
+        arms = graph.targets[graph.start[drawn.arm] : graph.stop[drawn.arm]]
+        own = look_at_round(graph, drawn.arm, drawn.p, losses, how, P)
+        if certified:
+            standing = Standing(observers.W, observers.standing, observers.sums)
+            add(standing, arms, P, drawn.mean, losses, own, how)
         if advice.size > 0:
-            judge(observers.advisers, advice, graph, drawn.arm, drawn.p, drawn.mean, losses, how, P)
+            judge(observers.advisers, advice, graph, arms, P, drawn.mean, losses, own, how)
 
 
 def learn(
@@ -217,15 +222,14 @@ def learn(
             chances(graph, drawn.arm, drawn.p, P)
     note_told(observers, graph, drawn, scratch.losses, P, known, foreseen)
     if drawn.carried != drawn.arm:
-        note_dropped(observers, graph, drawn, OVERRIDDEN, scratch.P)
-        count_advice(observers, graph, drawn, scratch.losses, NO_FEEDBACK, scratch.P)
+        note_dropped(observers.delays, drawn, OVERRIDDEN)
+        count_round(observers, graph, drawn, scratch.losses, NO_FEEDBACK, scratch.P)
         return
     eta = drawn.trace[ETA] if ETA >= 0 else 0.0
     theta = drawn.trace[THETA] if THETA >= 0 else 0.0
     note_delay(observers.delays, drawn, drawn.t < last, eta, theta, drawn.trace[MASS] if MASS >= 0 else 0.0)
     how = TOLD if foreseen else TOLD_WITH_GRAPH
-    certify(observers, graph, drawn, scratch.losses, how, scratch.P)
-    count_advice(observers, graph, drawn, scratch.losses, how, scratch.P)
+    count_round(observers, graph, drawn, scratch.losses, how, scratch.P)
 
 
 @kernel
@@ -353,9 +357,9 @@ def drop_one(
     absent = mark_present(graph, scratch.present)
     release(params, state, graph, Asked(drawn.t, drawn.p, drawn.trace, scratch.present, absent, NO_SEED, 0))
     why = LOST if lost else CANCELLED
-    note_dropped(observers, graph, drawn, why if drawn.carried == drawn.arm else OVERRIDDEN, scratch.P)
+    note_dropped(observers.delays, drawn, why if drawn.carried == drawn.arm else OVERRIDDEN)
     if lost or drawn.carried != drawn.arm:
-        count_advice(observers, graph, drawn, scratch.losses, NO_FEEDBACK, scratch.P)
+        count_round(observers, graph, drawn, scratch.losses, NO_FEEDBACK, scratch.P)
 
 
 @kernel
@@ -587,8 +591,8 @@ def kernels_of(learner: Learner) -> Kernels:
     eta, theta, mass = (learner.traces.index(name) if name in learner.traces else -1 for name in TRACED)
     absent = {"mark_present": marking(learner)}
     advice = {"ADVISED": learner.add_adviser is not None, "ROWS_BEFORE": len(learner.kept)}
-    counting = bound(count_advice, f"advice_{own}", BEFORE=trace_size(learner, 0), **advice)
-    letting_go = absent | {"release": learner.release, "count_advice": counting}
+    counting = bound(count_round, f"count_{own}", BEFORE=trace_size(learner, 0), **advice)
+    letting_go = absent | {"release": learner.release, "count_round": counting}
     sparing: dict[str, Any] = {"SPARING": learner.is_sparing}
     traced = {"ETA": eta, "THETA": theta, "MASS": mass}
     learning = bound(learn, f"learn_{own}", update=learner.update, **letting_go, **sparing, **traced)

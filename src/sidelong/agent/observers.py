@@ -28,6 +28,7 @@ from sidelong.evaluation.certificates import (
     Standing,
     assess,
     freeze,
+    look_at_round,
     settle,
 )
 from sidelong.evaluation.stopping import best_arm
@@ -61,7 +62,8 @@ if TYPE_CHECKING:
     ABSENT,
     LOGGED,
     PRIOR,
-) = range(15)
+    SELECTED,
+) = range(16)
 #: What is summed of each told round, by the names of what a learner traces.
 TRACED = ("learning_rate", "theta", "exploration_mass")
 
@@ -93,7 +95,7 @@ class Observers(NamedTuple):
     squared_weights: np.ndarray  #: (K,)
     means: np.ndarray  #: (K,): their weighted mean
     squares: np.ndarray  #: (K,): the weighted sum of squared deviations from it
-    delays: np.ndarray  #: (15,): how late feedback came, named above
+    delays: np.ndarray  #: (16,): how late feedback came and more, named above
     # As in `evaluation.turning` and `evaluation.certificates`; of size 0 where there is no alarm, or no certificate.
     alarm: np.ndarray  #: (6, K)
     window: np.ndarray  #: int64, (3,)
@@ -107,7 +109,7 @@ class Observers(NamedTuple):
     def new(cls, setup: Setup) -> Observers:
         """Return those of a key before its first round."""
         K = setup.graph.n_arms
-        delays = np.zeros(15)
+        delays = np.zeros(16)
         traced = set(TRACED[:2]) <= set(setup.learner.traces)
         delays[RATE] = math.inf if traced else math.nan
         delays[[THETA, RATED_THETA, RATED_DELAY]] = 0.0 if traced else math.nan
@@ -263,6 +265,8 @@ def note_told(
     """
     arm = drawn.carried
     arms = graph.targets[graph.start[arm] : graph.stop[arm]]
+    if not foreseen:
+        observers.delays[SELECTED] += 1.0
     for e in range(arms.size):
         if foreseen or known or arms[e] == arm:
             w = 1.0 if foreseen or not known else 1.0 / max(P[e], 1e-140)
@@ -298,32 +302,18 @@ def note_delay(
 
 
 @kernel
-def certify(
-    observers: Observers, graph: GraphArrays, drawn: DrawnRound, losses: np.ndarray, how: int, P: np.ndarray
-) -> None:
-    """Count a round for the certificate, if one is kept; `P` is room."""
-    if observers.W.shape[0] > 0:
-        standing = Standing(observers.W, observers.standing, observers.sums)
-        settle(standing, graph, drawn.arm, drawn.p, drawn.mean, losses, how, P)
-
-
-@kernel
-def note_dropped(observers: Observers, graph: GraphArrays, drawn: DrawnRound, why: int, P: np.ndarray) -> None:
+def note_dropped(delays: np.ndarray, drawn: DrawnRound, why: int) -> None:
     """Count a round that the learner does not learn from; `why` is CANCELLED, LOST or OVERRIDDEN.
 
     One that was lost was carried out, and so was one that was overridden. As the reason may be the draw itself, both
     count in the bounds as the worst they can be.
     """
     if drawn.outstanding >= 0:
-        observers.delays[SIGMAS] += drawn.outstanding
-        observers.delays[MOST] = max(observers.delays[MOST], float(drawn.outstanding))
-        observers.delays[CANCELLED if why == CANCELLED else LOST] += 1.0
+        delays[SIGMAS] += drawn.outstanding
+        delays[MOST] = max(delays[MOST], float(drawn.outstanding))
+        delays[CANCELLED if why == CANCELLED else LOST] += 1.0
     if why == OVERRIDDEN:
-        observers.delays[OVERRIDDEN] += 1.0
-    if why != CANCELLED:
-        # A constant has a type of its own, for which all that is called would be compiled again.
-        why_not: Any = np.int64(NOT_TOLD)
-        certify(observers, graph, drawn, P, why_not, P)
+        delays[OVERRIDDEN] += 1.0
 
 
 def certificate_of(observers: Observers, pending: Iterable[Decision], confidence: float) -> Certificate:
@@ -343,9 +333,10 @@ def certificate_of(observers: Observers, pending: Iterable[Decision], confidence
 
 def best_arm_of(observers: Observers, graph: FeedbackGraph, confidence: float) -> int | None:
     """Return the arm with the least mean, if that is known: `sidelong.evaluation.stopping`."""
-    if (observers.weights != observers.counts).any():
+    if observers.delays[SELECTED]:
         raise EvaluationError(
-            "stop needs graphs that were known before the draw: here the outcome decided which losses were revealed."
+            "stop needs graphs that were known before the draw: here the outcome decided which losses were revealed, "
+            "so that their means may be those of selected rounds."
         )
     return best_arm(observers.counts, observers.means, confidence, np.flatnonzero(~present(graph)).tolist())
 
@@ -364,7 +355,9 @@ def advisers_of(
     for made in pending:
         drawn, advice = made.drawn, made.drawn.trace[first:]
         if advice.size:
-            judge(counted, advice, made.graph.arrays, drawn.arm, drawn.p, drawn.mean, P, NOT_TOLD, P)
+            graph = made.graph.arrays
+            own = look_at_round(graph, drawn.arm, drawn.p, P, NOT_TOLD, P)
+            judge(counted, advice, graph, made.graph.row(drawn.arm), P, drawn.mean, P, own, NOT_TOLD)
     shares = np.array(list(trust_of(setup, state).values()))
     return assess_advisers(counted, setup.advisers, shares, confidence, ends)
 

@@ -28,11 +28,12 @@ from sidelong.display.tables import data_frame, html_table, text_table
 from sidelong.evaluation.certificates import NOT_TOLD, RATES, TOLD, TOLD_WITH_GRAPH, most_of
 from sidelong.evaluation.intervals import Evidence, interval
 from sidelong.evaluation.offpolicy import risk
-from sidelong.graphs.arrays import GraphArrays, observe
 from sidelong.numerics import expm1, log1p
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from sidelong.graphs.arrays import GraphArrays
 
 #: What is counted of an adviser, beside the evidence: the rounds with its advice, how many of them were not told, and
 #: of the others what it would have lost, as it is estimated, and what was paid.
@@ -49,29 +50,23 @@ def judge(
     counted: np.ndarray,
     advice: np.ndarray,
     graph: GraphArrays,
-    arm: int,
-    p: np.ndarray,
+    arms: np.ndarray,
+    P: np.ndarray,
     mean: np.ndarray,
     losses: np.ndarray,
+    own: float,
     how: int,
-    P: np.ndarray,
 ) -> None:
     """Count a round for each adviser who spoke; `counted` has a row for each, and `advice` as many numbers as arms.
 
-    The arguments are otherwise those of `certificates.settle`.
+    It revealed `arms`; `P` and `own` are what `certificates.look_at_round` says, and the others are as for that.
     """
-    K = p.size
-    observe(graph, p, P)
-    arms = graph.targets[graph.start[arm] : graph.stop[arm]]
-    own = 0.0
-    if how != NOT_TOLD:
-        for e in range(arms.size):
-            if arms[e] == arm:
-                own = losses[e]
+    K = P.size
+    paid = 0.0 if how == NOT_TOLD else own
     for m in range(advice.size // K):
         E = advice[m * K : (m + 1) * K]
         if _speaks(E, graph):
-            _add(counted[m], E, arms, P, mean, losses, own, how)
+            _add(counted[m], E, arms, P, mean, losses, paid, how)
 
 
 @kernel

@@ -92,20 +92,29 @@ def settle(
 ) -> None:
     """Count a round in which `arm` was drawn from `p`; if it was told, `losses` are those of the arms that it reveals.
 
-    `mean` is what `freeze` wrote before the draw, and `P` is room.
+    `mean` is what `freeze` wrote before the draw, and `P` is scratch.
+    """
+    own = look_at_round(graph, arm, p, losses, how, P)
+    add(standing, graph.targets[graph.start[arm] : graph.stop[arm]], P, mean, losses, own, how)
+
+
+@kernel
+def look_at_round(graph: GraphArrays, arm: int, p: np.ndarray, losses: np.ndarray, how: int, P: np.ndarray) -> float:
+    """Return what was paid in a round, or 1 if it is not known.
+
+    Into `P` goes the probability of revealing each arm; -1 if it is absent: neither played nor revealed.
     """
     observe(graph, p, P)
     for k in range(P.size):
         if graph.start[k] >= graph.stop[k] and graph.in_start[k] >= graph.in_stop[k]:
-            P[k] = -1.0  # absent: neither played nor revealed
+            P[k] = -1.0
     own = 1.0
-    first = graph.start[arm]
-    arms = graph.targets[first : graph.stop[arm]]
+    arms = graph.targets[graph.start[arm] : graph.stop[arm]]
     if how != NOT_TOLD:
         for e in range(arms.size):
             if arms[e] == arm:
                 own = losses[e]
-    add(standing, arms, P, mean, losses, own, how)
+    return own
 
 
 @kernel
@@ -311,11 +320,11 @@ def _read(
     loss: np.ndarray,
     probability: np.ndarray,
     chances: np.ndarray,
-    room: np.ndarray,
+    scratch: np.ndarray,
     every: np.ndarray,
 ) -> None:
     """Count the rounds of a log; `chances` has no rows where they are not known."""
-    mean, P = room[0], room[1]
+    mean, P = scratch[0], scratch[1]
     for t in range(told.size):
         first, last = ends[t], ends[t + 1]
         arms, losses = arm[first:last], loss[first:last]
