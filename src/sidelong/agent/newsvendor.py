@@ -203,7 +203,7 @@ class Newsvendor:
                 day, row[missing], {name: (each[missing], kind) for name, (each, kind) in given.items()}, begin[missing]
             )
             placed = self._places(day)
-        return np.array([part.ordered[at] for part, at in map(placed.__getitem__, row.tolist())], np.int64)
+        return np.array([placed[each] for each in row.tolist()], np.int64)
 
     def _order(self, day: int, row: np.ndarray, given: dict[str, tuple[np.ndarray, str]], first: np.ndarray) -> None:
         """Decide how much to order of products that were not ordered on this day."""
@@ -518,9 +518,10 @@ class Newsvendor:
     def _say(self, day: int) -> str:
         return day_name(day, is_date=bool(self._is_date))
 
-    def _places(self, day: int) -> dict[int, tuple[_OrderedDay, int]]:
-        """Return where each product that was ordered on a day is, by its row."""
-        return {row: (part, at) for part in self._days if part.day == day for at, row in enumerate(part.row.tolist())}
+    def _places(self, day: int) -> dict[int, float]:
+        """Return what was ordered on a day, by the row of the product."""
+        parts = [part for part in self._days if part.day == day]
+        return {row: q for part in parts for row, q in zip(part.row.tolist(), part.ordered.tolist(), strict=True)}
 
     def _ordered_on(self, date: Any) -> tuple[list[_OrderedDay], list[Key]]:
         """Return what was ordered on a day and is not learned yet, and its products."""
