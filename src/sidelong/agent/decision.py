@@ -51,6 +51,16 @@ class Decision:
         """Copy what is its own, and not those that lie in the same table."""
         return type(self), (self._tag, self._graph, self._own(), 0, self._numbers, self._advisers)
 
+    def __eq__(self, other: object) -> bool:
+        """Tell whether both are one draw: an agent makes a new object each time that its `pending` is read."""
+        if not isinstance(other, Decision):
+            return NotImplemented
+        same = self._t == other._t and self._tag == other._tag and self._arm == other._arm
+        return same and self._p.tobytes() == other._p.tobytes()
+
+    def __hash__(self) -> int:
+        return hash((self._t, self._tag))
+
     @property
     def _numbers(self) -> tuple[int, int, int]:
         return self._t, self._arm, self._carried
