@@ -3,7 +3,8 @@
 Its package has 1,824 prompts to play and 1,785 to learn from, with the reward and the cost of each model's reply.
 Regret is to the best model of each prompt. The router of ParetoBandit plays beside ours, on the same orders of the
 prompts. Its own embeddings come from a hub; here prompts are encoded by an SVD of their TF-IDF, fitted on the prompts
-to learn from, for its router and for our adviser alike. `benchmarks/routing_latency.py` measures what a plug-in adds.
+to learn from, for its router and for our adviser alike. The adviser is a ridge regression, whose setting is chosen by
+cross-validation on the prompts to learn from. `benchmarks/routing_latency.py` measures what a plug-in adds.
 """
 
 from __future__ import annotations
@@ -58,23 +59,59 @@ MODELS = ("meta-llama/llama-3.1-8b-instruct", "mistralai/mistral-large-2512", "g
 OWN, ALL = sl.graphs.self_loops(3), sl.graphs.complete(3)
 
 
-def encode() -> tuple[np.ndarray, np.ndarray]:
-    """Return 25 features and a constant of each prompt, to learn from and to play."""
+class Setting(NamedTuple):
+    """What the adviser is made with."""
+
+    components: int  #: of the SVD
+    alpha: float  #: of the ridge regression
+
+
+SETTINGS = [Setting(components, alpha) for components in (25, 50, 100, 200) for alpha in (0.1, 1.0, 10.0)]
+FOLDS = 5
+
+
+def encode(components: int, fit: list[str], *others: list[str]) -> list[np.ndarray]:
+    """Return the features and a constant of each prompt, of those that the encoder is fitted on and of others."""
     from sklearn.decomposition import TruncatedSVD  # noqa: PLC0415  # slow to load
     from sklearn.feature_extraction.text import TfidfVectorizer  # noqa: PLC0415
     from sklearn.pipeline import make_pipeline  # noqa: PLC0415
 
     words = TfidfVectorizer(sublinear_tf=True, ngram_range=(1, 2), min_df=2)
-    encoder = make_pipeline(words, TruncatedSVD(25, random_state=0))
-    encoded = encoder.fit_transform(TRAIN.texts), encoder.transform(TEST.texts)
-    return tuple(np.column_stack([each, np.ones(len(each))]) for each in encoded)  # type: ignore[return-value]
+    encoder = make_pipeline(words, TruncatedSVD(components, random_state=0))
+    encoded = [encoder.fit_transform(fit), *(encoder.transform(texts) for texts in others)]
+    return [np.column_stack([each, np.ones(len(each))]) for each in encoded]
 
 
-def predicted(train: np.ndarray, test: np.ndarray) -> np.ndarray:
-    """Return the model that a ridge regression on the prompts to learn from would take for each prompt to play."""
+def predicted(alpha: float, train: np.ndarray, rewards: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Return the model that a ridge regression would take for each of the other prompts."""
     from sklearn.linear_model import Ridge  # noqa: PLC0415
 
-    return np.asarray(Ridge(alpha=1.0).fit(train, TRAIN.rewards).predict(test).argmax(axis=1))
+    return np.asarray(Ridge(alpha=alpha).fit(train, rewards).predict(others).argmax(axis=1))
+
+
+def chosen() -> tuple[Setting, dict[Setting, float]]:
+    """Return the setting of least regret in cross-validation on the prompts to learn from, and the regret of each.
+
+    The prompts to play have no part in it. Words and components are found anew in each fold, from the other folds.
+    """
+    folds = np.random.default_rng(0).permutation(len(TRAIN.texts)) % FOLDS
+    regret = dict.fromkeys(SETTINGS, 0.0)
+    for fold in range(FOLDS):
+        inside, outside = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
+        texts = [[TRAIN.texts[row] for row in rows] for rows in (inside, outside)]
+        for components in dict.fromkeys(setting.components for setting in SETTINGS):
+            train, others = encode(components, *texts)
+            for setting in SETTINGS:
+                if setting.components == components:
+                    arms = predicted(setting.alpha, train, TRAIN.rewards[inside], others)
+                    regret[setting] += played(TRAIN, outside, arms).regret
+    return min(SETTINGS, key=regret.__getitem__), regret
+
+
+def advised(setting: Setting) -> np.ndarray:
+    """Return the model that the adviser names for each prompt to play, fitted on all prompts to learn from."""
+    train, test = encode(setting.components, TRAIN.texts, TEST.texts)
+    return predicted(setting.alpha, train, TRAIN.rewards, test)
 
 
 def played(prompts: Prompts, order: Iterable[int], arms: Iterable[int], ceiling: float = np.inf) -> Played:
@@ -127,7 +164,7 @@ def history(rng: np.random.Generator) -> dict[str, Any]:
     return {"action": [0] * n, "loss": losses[:, 0], **shown}
 
 
-def theirs(seed: int, features: tuple[np.ndarray, np.ndarray], *, warm: bool, ceiling: float | None = None) -> Played:
+def theirs(seed: int, features: list[np.ndarray], *, warm: bool, ceiling: float | None = None) -> Played:
     """Play all prompts with the router of ParetoBandit: cold, or after a replay of the prompts to learn from."""
     sys.path.append(str(package("paretobandit", VERSION)))
     sys.path.append(str(package("tqdm", "4.67.1")))
@@ -202,8 +239,14 @@ def line(name: str, games: list[Played], published: str = "") -> None:
 
 def main() -> None:
     """Print the tables."""
-    features = encode()
-    advice = predicted(*features)
+    features = encode(25, TRAIN.texts, TEST.texts)  # as many as its authors take
+    setting, regret = chosen()
+    print(
+        f"{FOLDS}-fold cross-validation on {len(TRAIN.texts):,} other prompts, regret of each adviser; least: {setting}"
+    )
+    for each_setting, found in regret.items():
+        print(f"  {each_setting.components:3} components, alpha {each_setting.alpha:4}: {found:.1f}")
+    advice = advised(setting)
     order = np.arange(len(TEST.texts))
     seeds = range(SEEDS)
 
@@ -247,7 +290,7 @@ def main() -> None:
         budgets(features, advice)
 
 
-def budgets(features: tuple[np.ndarray, np.ndarray], advice: np.ndarray) -> None:
+def budgets(features: list[np.ndarray], advice: np.ndarray) -> None:
     """Print what is reached under each of the seven budgets of ParetoBandit's demo."""
     print(f"{'ceiling':>9} {'router':28} reward    $ per request    most above the line (allowed)")
     means = np.vstack([TRAIN.costs, TEST.costs]).mean(axis=0)

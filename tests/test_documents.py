@@ -2,6 +2,8 @@
 
 import doctest
 import importlib
+import importlib.util
+import json
 import pkgutil
 import re
 import sys
@@ -48,6 +50,18 @@ def test_the_readme_is_short_and_names_the_paper_on_its_first_screen():
 def test_the_first_example_of_the_readme_has_ten_lines_of_code():
     lines = [line for line in python_blocks(ROOT / "README.md")[0].splitlines() if line.strip()]
     assert len(lines) <= 10
+
+
+def test_the_tables_of_published_numbers_show_what_was_measured(monkeypatch):
+    monkeypatch.setattr(sys, "path", [*sys.path])  # the script adds its folder
+    place = ROOT / "benchmarks" / "published" / "__main__.py"
+    spec = importlib.util.spec_from_file_location("published_numbers", place)
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    measured = json.loads(script.MEASURED.read_text("utf-8"))
+    assert f"{script.BEGIN}\n{script.table(measured)}\n\n{script.END}" in (ROOT / "docs" / "published.md").read_text(
+        "utf-8"
+    )
 
 
 def test_the_learner_of_the_contributing_guide_runs(tmp_path, monkeypatch):

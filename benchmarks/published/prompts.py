@@ -7,29 +7,49 @@ from typing import Any
 
 import numpy as np
 
-import routing
-
 SEEDS = 20
 
 
-def _regret(**how: Any) -> str:
-    games = [routing.ours(seed, **how).regret for seed in range(SEEDS)]
-    return f"{np.mean(games):.1f} ± {np.std(games, ddof=1) / math.sqrt(SEEDS):.1f}"
+def play() -> dict[str, Any]:
+    """Return mean regrets with their standard errors. The adviser is chosen without the prompts that are played."""
+    import routing  # noqa: PLC0415  # reads its package
+
+    def regret(**how: Any) -> list[float]:
+        games = [routing.ours(seed, **how).regret for seed in range(SEEDS)]
+        return [float(np.mean(games)), float(np.std(games, ddof=1) / math.sqrt(SEEDS))]
+
+    setting, validated = routing.chosen()
+    advice = routing.advised(setting)
+    n = len(routing.TEST.texts)
+    return {
+        "prompts": n,
+        "others": len(routing.TRAIN.texts),
+        "published": routing.PUBLISHED,
+        "adviser": setting._asdict() | {"validation regret": float(validated[setting])},
+        "adviser alone": float(routing.played(routing.TEST, range(n), advice).regret),
+        "always the best model": float(routing.played(routing.TEST, range(n), np.full(n, 2)).regret),
+        "cold": regret(),
+        "cold, 5 % shadow": regret(shadow=0.05),
+        "warm": regret(warm=True),
+        "warm, adviser": regret(warm=True, advice=advice),
+    }
 
 
-def rows() -> list[tuple[str, str, str, str]]:
+def _plus_minus(found: list[float]) -> str:
+    return f"{found[0]:.1f} ± {found[1]:.1f}"
+
+
+def rows(found: dict[str, Any]) -> list[tuple[str, str, str, str]]:
     """Return the rows of the table."""
-    advice = routing.predicted(*routing.encode())
-    prompts = f"{len(routing.TEST.texts):,} prompts, three models, regret to the best of each prompt"
-    cold = f"`glance` {_regret()}; with 5 % shadow runs {_regret(shadow=0.05)}"
-    advised = _regret(warm=True, advice=advice)
-    warm = f"`glance` {_regret(warm=True)}; with a ridge regression on prompts as adviser {advised}"
+    prompts = f"{found['prompts']:,} prompts, three models, regret to the best of each prompt"
+    cold = f"`glance` {_plus_minus(found['cold'])}; with 5 % shadow runs {_plus_minus(found['cold, 5 % shadow'])}"
+    setting = "{components} components, penalty {alpha:g}".format(**found["adviser"])
+    advised = f"with a ridge regression on prompts ({setting}) as adviser {_plus_minus(found['warm, adviser'])}"
+    alone = (
+        f"that adviser alone {found['adviser alone']:.1f}, always the best model {found['always the best model']:.1f}"
+    )
+    warm = f"`glance` {_plus_minus(found['warm'])}; {advised}; {alone}"
     return [
-        ("ParetoBandit 0.1.1", f"{prompts}; cold", routing.PUBLISHED["cold"], cold),
-        (
-            "ParetoBandit 0.1.1",
-            f"{prompts}; after {len(routing.TRAIN.texts):,} others",
-            routing.PUBLISHED["warm"],
-            warm,
-        ),
+        ("ParetoBandit 0.1.1", f"{prompts}; cold", found["published"]["cold"], cold),
+        ("ParetoBandit 0.1.1", f"{prompts}; after {found['others']:,} others", found["published"]["warm"], warm),
     ]

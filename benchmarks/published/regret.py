@@ -3,29 +3,44 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import Any
 
 import published_regret as settings
 
-if TYPE_CHECKING:
-    import numpy as np
+
+def play() -> dict[str, Any]:
+    """Return mean regrets by round or by horizon: published, with the constants of the source, and as shipped."""
+    theirs = {"width": 1.0, "delta": 1 / (math.sqrt(2) * 10_000**2), "unseen": 1.0}
+    both = [settings.ucb_n(**options).mean(axis=0).tolist() for options in (theirs, {})]
+    found = {"ucb-n": _found(settings.UCB_N, *both)}
+    for kind, published in (("strong", settings.STRONG), ("weak", settings.WEAK)):
+        both = [
+            [float(regrets.mean()) for regrets in settings.exp3_g([*published], weak=kind == "weak", own=own)]
+            for own in (False, True)
+        ]
+        found[kind] = _found(published, *both)
+    return found
 
 
-def _joined(values: np.ndarray | list[float]) -> str:
+def _found(published: dict[int, float], alike: list[float], shipped: list[float]) -> dict[str, list[float]]:
+    return {"at": [*published], "published": [*published.values()], "alike": alike, "shipped": shipped}
+
+
+def _joined(values: list[float]) -> str:
     return " / ".join(f"{each:,.0f}" for each in values)
 
 
-def rows() -> list[tuple[str, str, str, str]]:
+def rows(found: dict[str, Any]) -> list[tuple[str, str, str, str]]:
     """Return the rows of the table."""
-    theirs = {"width": 1.0, "delta": 1 / (math.sqrt(2) * 10_000**2), "unseen": 1.0}
-    alike, shipped = (settings.ucb_n(**options).mean(axis=0) for options in (theirs, {}))
-    setting = "UCB-N, 1,000 similar arms, regret at t = " + " / ".join(f"{t:,}" for t in settings.UCB_N)
-    ours = f"{_joined(alike)}; as shipped {_joined(shipped)}"
-    found = [("Qi and others, UAI 2024", setting, _joined([*settings.UCB_N.values()]), ours)]
-    for kind, published in (("strong", settings.STRONG), ("weak", settings.WEAK)):
-        both = [settings.exp3_g([*published], weak=kind == "weak", own=own) for own in (False, True)]
-        alike, shipped = ([float(each.mean()) for each in regrets] for regrets in both)
-        setting = f"EXP3.G, {kind}ly observable graph, regret after T = " + " / ".join(f"{t:,}" for t in published)
-        ours = f"{_joined(alike)}; as shipped {_joined(shipped)}"
-        found.append(("debrajk22, on Alon and others 2015", setting, _joined([*published.values()]), ours))
-    return found
+    student = "debrajk22, on Alon and others 2015"
+    settings = {
+        "ucb-n": ("Qi and others, UAI 2024", "UCB-N, 1,000 similar arms, regret at t ="),
+        "strong": (student, "EXP3.G, strongly observable graph, regret after T ="),
+        "weak": (student, "EXP3.G, weakly observable graph, regret after T ="),
+    }
+    made = []
+    for name, (source, setting) in settings.items():
+        of = {part: _joined(values) for part, values in found[name].items()}
+        ours = f"{of['alike']}; as shipped {of['shipped']}"
+        made.append((source, f"{setting} {of['at']}", of["published"], ours))
+    return made
