@@ -135,7 +135,7 @@ dist: $(VENV)/stamp-release ## wheels and sdists of sidelong and sidelong-client
 bench: $(VENV)/stamp-bench ## measure, side by side with others: one table, in five minutes
 	$(BIN)/python benchmarks
 
-published: $(VENV)/stamp-bench ## figures that others have published, beside ours: the table of docs/published.md
+published: $(VENV)/stamp-bench ## figures that others have published, beside ours: the tables of docs/published.md and README.md
 	$(BIN)/python benchmarks/published
 
 bench-cap: $(VENV)/stamp-bench ## a billion rounds: see exploration leave its cap, in about five minutes

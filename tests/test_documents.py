@@ -37,12 +37,11 @@ def test_the_readme_runs(tmp_path, monkeypatch):
         exec(block, names)  # noqa: S102
     shop = sl.Newsvendor.load(tmp_path / "shop.sidelong")
     assert 11 <= shop.order(100, ["bread"])[0] <= 20  # 16 are wanted
-    assert names["found"].results["glance", "bernoulli"].runs.size == 4
 
 
 def test_the_readme_is_short_and_names_the_paper_on_its_first_screen():
     text = (ROOT / "README.md").read_text("utf-8")
-    assert len(text.split()) <= 650
+    assert len(text.split()) <= 600
     assert "EXP3.G++" in text.partition("```python")[0]
     assert "NeurIPS 2022" in text.partition("```python")[0]
 
@@ -59,9 +58,8 @@ def test_the_tables_of_published_numbers_show_what_was_measured(monkeypatch):
     script = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)
     measured = json.loads(script.MEASURED.read_text("utf-8"))
-    assert f"{script.BEGIN}\n{script.table(measured)}\n\n{script.END}" in (ROOT / "docs" / "published.md").read_text(
-        "utf-8"
-    )
+    for page, table in (("docs/published.md", script.table(measured)), ("README.md", script.brief(measured))):
+        assert f"{script.BEGIN}\n{table}\n\n{script.END}" in (ROOT / page).read_text("utf-8")
 
 
 def test_the_learner_of_the_contributing_guide_runs(tmp_path, monkeypatch):

@@ -53,3 +53,14 @@ def rows(found: dict[str, Any]) -> list[tuple[str, str, str, str]]:
         ("ParetoBandit 0.1.1", f"{prompts}; cold", found["published"]["cold"], cold),
         ("ParetoBandit 0.1.1", f"{prompts}; after {found['others']:,} others", found["published"]["warm"], warm),
     ]
+
+
+def brief(found: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """Return the rows of the README."""
+    published, (alone, advised) = found["published"], (_plus_minus(found[name]) for name in ("warm", "warm, adviser"))
+    cold = f"Regret of routing {found['prompts']:,} prompts (ParetoBandit, 2026)"
+    warm = f"The same after {found['others']:,} other prompts"
+    return [
+        (cold, published["cold"], _plus_minus(found["cold"])),
+        (warm, published["warm"], f"{alone}, with an adviser {advised}"),
+    ]

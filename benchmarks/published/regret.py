@@ -44,3 +44,11 @@ def rows(found: dict[str, Any]) -> list[tuple[str, str, str, str]]:
         ours = f"{of['alike']}; as shipped {of['shipped']}"
         made.append((source, f"{setting} {of['at']}", of["published"], ours))
     return made
+
+
+def brief(found: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """Return the rows of the README."""
+    of = found["ucb-n"]
+    setting = f"Regret of UCB-N after {of['at'][-1]:,} rounds (Qi et al., 2024)"
+    published, alike, shipped = (_joined(of[name][-1:]) for name in ("published", "alike", "shipped"))
+    return [(setting, published, f"{alike} with their constants, {shipped} with ours")]
