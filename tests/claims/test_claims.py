@@ -7,11 +7,14 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import sidelong as sl
 from claims.broken import KINDS
 from sidelong import claims
 from sidelong.claims.claim import Outcome, Trial, Verdict
+from sidelong.claims.games import Contest
 from sidelong.errors import TheoryError
 from sidelong.learners import exp3gpp, glance, uniform
 
@@ -36,7 +39,7 @@ def test_every_claim_that_samples_says_from_where_on_it_would_fail(results):
         assert (results[claim.id].outcome.fails_from > 1) == claim.random, claim.id
 
 
-@pytest.mark.parametrize("name", ["thm-3", "thm-4-sto"])
+@pytest.mark.parametrize("name", ["thm-3", "thm-4-adv", "thm-4-sto", "delay-regret"])
 def test_what_could_not_fail_is_marked(name, results):
     outcome = results[name].outcome
     assert (outcome.fails_from, outcome.says_little, outcome.remark) == (float("inf"), True, "it could not fail")
@@ -44,8 +47,15 @@ def test_what_could_not_fail_is_marked(name, results):
 
 def test_a_sample_that_is_too_small_is_marked(results):
     assert results["lem-9"].outcome.remark.startswith("too few runs to fail below ")
-    assert not results["delay-regret"].outcome.says_little
-    assert results["delay-regret"].outcome.remark == ""
+    assert not results["certificate-holds"].outcome.says_little
+    assert results["certificate-holds"].outcome.remark == ""
+
+
+def test_the_largest_regret_is_that_of_the_worst_arm():
+    graph = sl.graphs.self_loops(3)
+    for world in (sl.losses.constrained(0.3, 3, 1), sl.losses.bernoulli([0.5, 0.2, 0.4])):
+        assert Contest("", graph, world, 1_000, 1.0).most == pytest.approx(300)
+    assert Contest("", graph, sl.losses.table(np.full((1_000, 3), 0.5)), 1_000, 1.0).most == 1_000
 
 
 def test_every_claim_says_what_it_is():

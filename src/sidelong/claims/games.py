@@ -66,7 +66,7 @@ def looks(
 
 @dataclass(frozen=True)
 class Contest:
-    """A game whose regret a theorem bounds."""
+    """A game whose regret a theorem bounds. Its means, if it has any, are equally far apart in all rounds."""
 
     name: str
     graph: FeedbackGraph | GraphSequence
@@ -74,6 +74,13 @@ class Contest:
     rounds: int
     bound: float
     least: float = 0.0  #: the least regret that is possible: 0 where one arm is best in every round
+
+    @property
+    def most(self) -> float:
+        """No regret is above this: that of the worst arm in every round."""
+        if not self.world.has_means:
+            return float(self.rounds)
+        return self.rounds * float(np.ptp([self.world.mean(0, 0, 1, arm) for arm in range(self.world.n_arms)]))
 
 
 def worst_contest(trial: Trial, contests: list[Contest], runs: int, **options: Any) -> Outcome:
@@ -101,7 +108,7 @@ def worst_contest(trial: Trial, contests: list[Contest], runs: int, **options: A
         shown = f"regret {mean:,.0f} ± {error:,.0f} on {each.name}, T = {each.rounds:,}; {len(contests)} games"
         allowed = f"{each.bound:,.0f}" if each.bound < 1e6 else f"{each.bound:.2g}"
         needed = (each.bound - each.least) * mean_fails_from(runs, risk) + each.least
-        fails_from = needed / each.bound if needed <= each.rounds else math.inf  # no regret is above T
+        fails_from = needed / each.bound if needed <= each.most else math.inf
         outcome = Outcome(limit, each.bound, shown, allowed, fails_from=fails_from)
         nearness = mean / each.bound if limit <= each.bound else math.inf
         worst = max(worst, (nearness, outcome), key=lambda pair: pair[0])
