@@ -5,6 +5,7 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from sidelong.display.curves import NamedCurve, band, chart
 from sidelong.display.pgf import pgf
@@ -41,6 +42,14 @@ def test_two_figures_on_one_page_do_not_share_names():
     )
     assert one
     assert not one & other
+
+
+@pytest.mark.parametrize("least", [1e-4, 1.0])
+def test_long_numbers_do_not_push_the_label_of_the_axis_out_of_the_figure(least):
+    figure = chart([NamedCurve("a", ROUNDS, np.array([[least, 0.1, 1.0]]))], "regret", logarithmic=True)
+    FigureCanvasAgg(figure).draw()
+    (axes,) = figure.axes
+    assert axes.yaxis.label.get_window_extent().x0 >= 0
 
 
 def test_curves_can_be_drawn_into_axes_of_ones_own():

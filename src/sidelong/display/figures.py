@@ -54,6 +54,9 @@ _STYLE = {
     "lines.solid_capstyle": "round",
 }
 
+#: So many characters of a number fit beside the label of the axis, in the room that `new` leaves by default.
+_FITS = 4
+
 #: In a notebook there is no style of ours: text has the colour of the page, and lines have colours that suit both.
 _IN_NOTEBOOK = "".join(
     f"--{variable}:{'currentColor' if value in {INK, _COLOURS[6]} else 'transparent' if value == PAPER else value};"
@@ -120,6 +123,8 @@ def scale(axes: Axes, which: str, *, logarithmic: bool = False, whole: bool = Fa
 def label_ends(figure: Figure, axes: Axes, ends: Sequence[tuple[float, str, str]]) -> None:
     """Write names at the right, at the height where their lines end, and let none lie upon another.
 
+    Long numbers at the left get the room that they need.
+
     Args:
         figure: what the axes are in.
         axes: what the lines were drawn into; its limits are fixed.
@@ -129,8 +134,11 @@ def label_ends(figure: Figure, axes: Axes, ends: Sequence[tuple[float, str, str]
     if not ends:
         return
     box, width = axes.get_position(), figure.get_size_inches()[0]
+    low, high = axes.get_ylim()
+    longest = max((len(short(y)) for y in axes.get_yticks() if low <= y <= high), default=0)
+    left = box.x0 + 0.075 * max(0, longest - _FITS) / width
     room = 0.3 + 0.073 * max(len(name) for _, name, _ in ends)
-    axes.set_position((box.x0, box.y0, 1 - box.x0 - min(room / width, 0.5), box.height))
+    axes.set_position((left, box.y0, 1 - left - min(room / width, 0.5), box.height))
     points = axes.transData.transform([(axes.get_xlim()[1], y) for y, *_ in ends])
     heights = axes.transAxes.inverted().transform(points)[:, 1]
     order = np.argsort(heights, kind="stable")
