@@ -77,7 +77,15 @@ def test_a_dry_run_loads_no_code(tmp_path):
     done = invoke(small.write(tmp_path, text=text), "--out", tmp_path / "results", "--dry-run", "--workers", 2)
     assert done.exit_code == 0
     assert "24 cells with code of your own, which a dry run does not load: neither checked nor timed." in done.stdout
+    assert done.stdout.endswith("\n24 cells, 0 done, 24 to do: 12,000 rounds.\n")  # and not "about 0:00"
     assert not (tmp_path / "mark").exists()
+
+
+def test_a_dry_run_says_for_how_many_cells_its_estimate_is(tmp_path):
+    (tmp_path / "mine.py").write_text("")
+    text = small.STUDY.replace("[learner]", "[[learner]]") + '\n[[learner]]\nfile = "mine.py"\n'
+    done = invoke(small.write(tmp_path, text=text), "--out", tmp_path / "results", "--dry-run", "--workers", 2)
+    assert re.search(r"about 0:0\d for 24 of them on 2 cores, and compilation\.$", done.stdout.strip())
 
 
 def test_files_outside_of_the_folder_need_a_flag(tmp_path):

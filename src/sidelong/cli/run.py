@@ -147,9 +147,9 @@ def _describe(study: Study, folder: Path, workers: int | None) -> None:
         print(f"\n{cells} with code of your own, which a dry run does not load: neither checked nor timed.")  # noqa: T201
     count = workers or cores()
     timed = [cell for cell in pending if cell.name not in study.unchecked]
-    print(  # noqa: T201
-        f"\n{len(study.cells):,} cells, {len(done):,} done, {len(pending):,} to do: "
-        f"{sum(cell.n_rounds for cell in pending):,} rounds, about "
-        f"{duration(seconds_of(timed, study.files, done) / count)} on {count} core{'s' * (count > 1)}, and "
-        f"compilation."
-    )
+    rounds = f"{sum(cell.n_rounds for cell in pending):,} rounds"
+    if timed or not pending:  # else nothing is known of the time
+        which = "" if len(timed) == len(pending) else f" for {len(timed):,} of them"
+        seconds = seconds_of(timed, study.files, done) / count
+        rounds += f", about {duration(seconds)}{which} on {count} core{'s' * (count > 1)}, and compilation"
+    print(f"\n{len(study.cells):,} cells, {len(done):,} done, {len(pending):,} to do: {rounds}.")  # noqa: T201
