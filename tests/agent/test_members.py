@@ -75,6 +75,16 @@ def test_arms_come_and_go_as_they_do_for_an_agent(learner):
         family.retire(1)
 
 
+@pytest.mark.parametrize("kept", [{"health": True}, {"certificate": True}])
+def test_an_arm_may_come_before_the_first_key(kept, tmp_path):
+    family = sl.Family("glance", sl.graphs.nested(3), seed=1, **kept)
+    family.add_arm(reveals=[0])
+    family.save(tmp_path / "family")
+    for each in (family, sl.Family.load(tmp_path / "family")):
+        assert each.ask(["a"]).rounds.tolist() == [1]
+        assert each["a"].estimates().weights.size == 4
+
+
 def test_a_learner_without_a_rule_for_arms_that_come_says_so():
     with pytest.raises(LearnerError, match="add_arm needs a learner"):
         sl.Family("exp3.g++", GRAPH).add_arm()

@@ -138,11 +138,11 @@ class Observers(NamedTuple):
             for name, array in self._asdict().items()
             if name in {"counts", "weights", "squared_weights", "means", "squares"}
         }
-        if self.alarm.size:
+        if self.alarm.shape[-1]:  # not its size, which is 0 of a family without keys
             more = np.zeros((*self.alarm.shape[:-1], 1))
             more[..., UPPER, :] = 1.0
             made["alarm"] = np.concatenate([self.alarm, more], axis=-1)
-        if self.W.size:
+        if self.W.shape[-2]:
             more = np.zeros((*self.standing.shape[:-1], 1))
             more[..., AWAY, 0], more[..., SPARED, 0] = self.sums[..., ROUNDS], self.sums[..., PAID]
             made["standing"] = np.concatenate([self.standing, more], axis=-1)
