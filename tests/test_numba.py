@@ -54,6 +54,21 @@ def test_this_numba_is_as_expected(load):
     load().check()
 
 
+def test_words_of_the_module_do_not_make_it_check_again(load, tmp_path):
+    module = load()
+    module.cache_folder = lambda: tmp_path
+    module.check()
+    copy = tmp_path / "copy.py"
+    for text in (PRIVATE.read_text().replace('"""Return', '"""Say and return'), PRIVATE.read_text() + "# A comment.\n"):
+        copy.write_text(text)
+        module.__file__ = str(copy)
+        module.check()
+        assert len(list(tmp_path.glob("checked-*"))) == 1
+    copy.write_text(PRIVATE.read_text() + "MORE = 1\n")
+    module.check()
+    assert len(list(tmp_path.glob("checked-*"))) == 2
+
+
 def names():
     """Return every name of a module of Numba or llvmlite that the module uses."""
     tree = ast.parse(PRIVATE.read_text())

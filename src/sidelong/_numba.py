@@ -10,6 +10,7 @@ this module, after `check`; and where the check fails, it does without.
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import functools
 import gc
@@ -367,10 +368,15 @@ class _InMemory(dict[str, bytes]):
 def check() -> None:
     """Compile a small kernel, keep it and load it, and raise an error if this Numba does not do that as expected.
 
-    Where a folder for machine code can be written, this is done once for each version of Numba and of this file.
+    Where a folder for machine code can be written, this is done once for each version of Numba and of this file, in
+    which docstrings and comments do not count.
     """
     folder = cache_folder()
-    stamp = hashlib.sha256(repr(_VERSIONS).encode() + Path(__file__).read_bytes()).hexdigest()[:16]
+    tree = ast.parse(Path(__file__).read_bytes())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
+            del node.body[0]
+    stamp = hashlib.sha256((repr(_VERSIONS) + ast.dump(tree)).encode()).hexdigest()[:16]
     mark = folder and folder / f"checked-{stamp}"
     if mark is not None and mark.exists():
         return
