@@ -1,7 +1,8 @@
 """The specification of an experiment: what a request says of it, and what is stored when it is created.
 
 It never changes. What can be changed later begins with what the specification says: see
-`sidelong.service.store.life.Life`. `Spec.to_json` and `Spec.from_json` are the only place that knows the stored form.
+`sidelong.service.store.lifecycle.Life`. `Spec.to_json` and `Spec.from_json` are the only place that knows the stored
+form.
 """
 
 from __future__ import annotations

@@ -210,7 +210,7 @@ class ArmState(BaseModel):
     low: float | None
     high: float | None  #: of the 95% interval
     rejected: bool  #: whether its limits cross: then an assumption of the interval is false, at the level of 5%
-    observed_count: int  #: how many losses count in the next two: see `sidelong.agent.seen`
+    observed_count: int  #: how many losses count in the next two: see `sidelong.agent.observers`
     observed_mean: float | None
     observed_spread: float | None  #: their standard deviation
 
