@@ -1,5 +1,8 @@
 """What a key of a family can do that an agent can: certificate, lateness, health, log, and arms that come and go."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 
@@ -128,6 +131,26 @@ def test_it_remembers_as_many_decisions_as_it_is_told_to():
     assert family.remembers == 2
     with pytest.raises(sl.errors.DecisionError, match="remembers the last 2"):
         family.tell(plans[2], np.full(plans[2].reveals.size, 0.2))
+
+
+def test_large_graphs_that_no_pending_decision_needs_are_forgotten(monkeypatch):
+    monkeypatch.setattr("sidelong.agent.graphs._MANY_EDGES", 100)
+    agent, family = sl.Agent("exp3-set", sl.graphs.nested(4)), sl.Family("exp3-set", sl.graphs.nested(4))
+    alive = []
+    for k in range(40):
+        graph = sl.FeedbackGraph.from_matrix(np.eye(4) + (np.random.default_rng(k).random((4, 4)) < 0.5) > 0)
+        alive.append(weakref.ref(graph))
+        for each in (agent, family["a"]):
+            decision = each.ask(graph)
+            if k:  # the first one stays pending
+                assert each.tell(decision, [0.5] * decision.reveals.size)
+    del graph, decision
+    gc.collect()
+    assert 1 <= sum(each() is not None for each in alive) < 30
+    for each in (agent, family["a"]):
+        (first,) = each.pending
+        assert first.graph == alive[0]()
+        assert each.tell(first.id, [0.5] * first.reveals.size)
 
 
 def test_steps_between_common_states_are_forgotten(monkeypatch):

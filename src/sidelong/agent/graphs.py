@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     Places = npt.NDArray[np.int64]
 
-#: So many graphs are kept before those that no pending decision needs are forgotten.
-_MANY = 256
+#: So many graphs, and so many edges that they list, are kept before those that no pending decision needs are forgotten.
+_MANY, _MANY_EDGES = 256, 2**23
 #: For so few decisions no kernel is called.
 _FEW = 8
 
@@ -50,7 +50,8 @@ class Bank:
         self._whose = whose
         self._places: dict[tuple[str, str], int] = {}
         self._arrays: BankArrays | None = None
-        self._many = _MANY
+        self._many, self._many_edges = _MANY, _MANY_EDGES
+        self._edges = 0
         self.graphs: list[FeedbackGraph] = []
         for graph in graphs:
             self.place(graph)
@@ -154,14 +155,14 @@ class Bank:
     @property
     def has_many(self) -> bool:
         """Whether there are so many that it is worth looking for those that nothing needs."""
-        return len(self.graphs) > self._many
+        return len(self.graphs) > self._many or self._edges > self._many_edges
 
     def forget(self, used: Places) -> Places:
         """Forget all graphs but the own one and those that are `used`; return the new place of each of these."""
         kept, places = np.unique(np.append(0, used), return_inverse=True)
         graphs = [self.graphs[g] for g in kept.tolist()]
         self.__init__(self._learner, self.options, graphs, self._whose)  # type: ignore[misc]  # all of it anew
-        self._many = max(_MANY, 2 * len(graphs))
+        self._many, self._many_edges = max(_MANY, 2 * len(graphs)), max(_MANY_EDGES, 2 * self._edges)
         return np.asarray(places.reshape(-1)[1:])
 
     def _checked(self, graph: FeedbackGraph) -> FeedbackGraph:
@@ -184,6 +185,7 @@ class Bank:
         if identity not in self._places:
             self._places[identity] = len(self.graphs)
             self.graphs.append(graph)
+            self._edges += graph.arrays.targets.size
             self._arrays = None
         return self._places[identity]
 
