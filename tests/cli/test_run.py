@@ -176,6 +176,9 @@ def test_a_log_gets_a_line_per_minute_with_what_failed_and_where_it_went_on(tmp_
     now, summary.played = 121.0, 5
     lines(summary)
     assert capsys.readouterr().err.endswith("  17 of 48 cells, 5,000 rounds per second, 2:30 left\n")
+    now, summary.rounds_wasted = 182.0, 50_000
+    lines(summary)
+    assert capsys.readouterr().err.endswith("  17 of 48 cells, 5,000 rounds per second, 2:40 left\n")
 
 
 def test_left_out_cells_are_listed_with_the_reason(tmp_path):

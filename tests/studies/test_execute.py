@@ -11,14 +11,16 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from sidelong.errors import StudyError
+from sidelong.studies import local
 from sidelong.studies.folder import ResultFolder, difference, refuse_another
 from sidelong.studies.local import Local
 from sidelong.studies.spec import load
-from sidelong.studies.work import WorkerDiedError
+from sidelong.studies.work import TaskResult, WorkerDiedError
 from studies import small
 
 HERE = Path(__file__).parent
@@ -382,6 +384,18 @@ def test_a_nan_fails_its_cell_and_the_others_go_on(tmp_path):
     assert len(re.findall(r"nan in run \d, round 37, for arm 2|run \d, round 37, arm 2 has nan", done.stderr)) == 4
     assert done.stderr.count("ZeroDivisionError: float division by zero (mine.py:5)") == 4
     assert len([*(tmp_path / "results" / "cells").iterdir()]) == 8
+
+
+def test_rounds_that_were_counted_for_a_cell_before_it_failed_are_told(monkeypatch):
+    sent = []
+
+    def play(_task, _files, progress):
+        progress(100, 100)
+        return TaskResult(b"", "it is broken", 0.0)
+
+    monkeypatch.setattr("sidelong.studies.work.play", play)
+    failed = local._play(None, None, SimpleNamespace(send=sent.append))
+    assert (sent, failed.wasted) == ([100], 100)
 
 
 def test_a_cell_that_kills_its_worker_fails_alone(tmp_path):

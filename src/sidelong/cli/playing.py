@@ -124,7 +124,8 @@ def _pace(summary: Summary) -> tuple[str, str]:
     from sidelong.progress import duration  # noqa: PLC0415
 
     rate = summary.rounds_played / max(summary.seconds, 1e-9)
-    rounds = summary.rounds - summary.rounds_played - sum(cell.n_rounds for cell in summary.failed)
+    of_use = summary.rounds_played - summary.rounds_wasted
+    rounds = summary.rounds - of_use - sum(cell.n_rounds for cell in summary.failed)
     left = f"{duration(rounds / rate)} left" if rate else "compiling"
     return f"{rate:,.0f} rounds per second", left
 

@@ -159,6 +159,7 @@ class _Runner:
             self._writing[write] = (what, played.seconds)
         else:
             self.summary.failed[what] = played.error
+            self.summary.rounds_wasted += played.wasted
             self._results.release(what)
 
     def _count_written(self, finished: Iterable[Future[None]]) -> None:

@@ -122,4 +122,5 @@ def _play(task: work.Task, files: Files, pipe: Connection) -> work.TaskResult:
             pipe.send(done - before)
             before, at = done, time.monotonic()
 
-    return work.play(task, files, progress)
+    played = work.play(task, files, progress)
+    return played if played.content else played._replace(wasted=before)

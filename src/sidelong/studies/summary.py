@@ -25,6 +25,7 @@ class Summary:
     other_source: int = 0  #: cells that were done before, by another version of the package
     other_learner: int = 0  #: and by another version of their learner, which decides otherwise
     rounds_played: int = 0
+    rounds_wasted: int = 0  #: of those played: by cells that failed
     slowest: tuple[float, Cell] | None = None  #: of the finished ones: seconds and cell
     seconds: float = 0.0
     stopped: str = ""  #: why it ended before its end: "interrupted", "terminated", or what could not be written

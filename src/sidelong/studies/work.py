@@ -44,6 +44,7 @@ class TaskResult(NamedTuple):
     content: bytes  #: the result file; empty if the cell failed
     error: str  #: why it failed
     seconds: float
+    wasted: int = 0  #: rounds that were played before it failed, if the engine counts those of unfinished cells
 
 
 class WorkerDiedError(Exception):
