@@ -1,6 +1,6 @@
 """Figures that other groups have published, and what our learners give in their settings by options alone.
 
-``python benchmarks/published_regret.py`` prints the table of docs/reproduce.md, in about a minute.
+``python benchmarks/published regret`` plays them for the table of docs/published.md, in about a minute.
 
 UCB-N of H. Qi, G. Fei, L. Zhu, "Graph Feedback Bandits with Similar Arms", UAI 2024, with their code: Bernoulli arms
 whose means are uniform, an arm reveals those whose means are less than 0.05 away. EXP3.G of a student's repository on
@@ -82,22 +82,3 @@ def exp3_g(horizons: list[int], *, weak: bool, own: bool) -> list[np.ndarray]:
         )
         found.append(result.regret[:, -1])
     return found
-
-
-def show(name: str, published: dict[int, float], theirs: np.ndarray, ours: np.ndarray) -> None:
-    """Print a row: published, with their constants, and as shipped."""
-    columns = [" / ".join(f"{each:,.0f}" for each in published.values())]
-    for sample in (theirs, ours):
-        error = sample[:, -1].std(ddof=1) / math.sqrt(len(sample))
-        columns.append(" / ".join(f"{each:,.0f}" for each in sample.mean(axis=0)) + f" ± {error:.1f}")
-    print(f"| {name} | {' | '.join(columns)} |")
-
-
-if __name__ == "__main__":
-    print("| setting | published | by options | as shipped |\n|---|---|---|---|")
-    theirs = {"width": 1.0, "delta": 1 / (math.sqrt(2) * 10_000**2), "unseen": 1.0}
-    show("UCB-N, t = " + " / ".join(f"{t:,}" for t in UCB_N), UCB_N, ucb_n(**theirs), ucb_n())
-    for kind, published in (("strong", STRONG), ("weak", WEAK)):
-        given = {"weak": kind == "weak"}
-        rows = [np.array(exp3_g([*published], own=own, **given)).T for own in (False, True)]
-        show(f"EXP3.G, {kind}ly observable, T = " + " / ".join(f"{t:,}" for t in published), published, *rows)

@@ -5,13 +5,13 @@ edges are random and estimated, Gaussian rewards of deviation 1, five arms. Publ
 standard errors, computed from the data file of their repository
 (github.com/rssalessio/Pure-Exploration-with-Feedback-Graphs, data/full_data.lzma).
 
-``python benchmarks/stopping.py`` plays the kernels of the learner, since no agent takes losses outside of [0, 1].
+``python benchmarks/published stopping_times`` plays them for the table of docs/published.md, by the kernels of the
+learner, since no agent takes losses outside of [0, 1].
 """
 
 from __future__ import annotations
 
 import math
-import sys
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from sidelong._jit import compiled
 from sidelong.learners import tasfg
 from sidelong.learners.interface import Asked, Told
 
-K, RUNS = 5, 50
+K = 5
 LADDER = np.linspace(0.0, 1.0, K)
 
 
@@ -84,19 +84,3 @@ def stopping_times(G: np.ndarray, rewards: np.ndarray, logs: tuple[float, ...], 
         tell = tell or compiled(tasfg.update, params, state, arrays, told)
         tell(params, state, arrays, told)
     raise RuntimeError("It did not stop.")
-
-
-def main(runs: int) -> None:
-    """Print a table."""
-    print("| graph | ln(1/δ) | published | ours | answers that are right |\n|---|---|---|---|---|")
-    for name, (G, rewards, *published) in CASES.items():
-        all_runs = [stopping_times(G, rewards, (1.0, 7.0), seed) for seed in range(runs)]
-        for k, (log, (mean, error)) in enumerate(zip((1, 7), published, strict=True)):
-            times = np.array([run[k][0] for run in all_runs])
-            right = np.mean([run[k][1] for run in all_runs])
-            own = f"{times.mean():,.0f} ± {times.std(ddof=1) / math.sqrt(runs):,.0f}"
-            print(f"| {name} | {log} | {mean:,} ± {error} | {own} | {100 * right:.0f} % |", flush=True)
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else RUNS)

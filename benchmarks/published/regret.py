@@ -5,25 +5,27 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import published_regret as settings
 
 
 def play() -> dict[str, Any]:
     """Return mean regrets by round or by horizon: published, with the constants of the source, and as shipped."""
     theirs = {"width": 1.0, "delta": 1 / (math.sqrt(2) * 10_000**2), "unseen": 1.0}
-    both = [settings.ucb_n(**options).mean(axis=0).tolist() for options in (theirs, {})]
+    both = [settings.ucb_n(**options) for options in (theirs, {})]
     found = {"ucb-n": _found(settings.UCB_N, *both)}
     for kind, published in (("strong", settings.STRONG), ("weak", settings.WEAK)):
-        both = [
-            [float(regrets.mean()) for regrets in settings.exp3_g([*published], weak=kind == "weak", own=own)]
-            for own in (False, True)
-        ]
+        both = [np.column_stack(settings.exp3_g([*published], weak=kind == "weak", own=own)) for own in (False, True)]
         found[kind] = _found(published, *both)
     return found
 
 
-def _found(published: dict[int, float], alike: list[float], shipped: list[float]) -> dict[str, list[float]]:
-    return {"at": [*published], "published": [*published.values()], "alike": alike, "shipped": shipped}
+def _found(published: dict[int, float], *both: np.ndarray) -> dict[str, Any]:
+    made: dict[str, Any] = {"at": [*published], "published": [*published.values()]}
+    for name, regrets in zip(("alike", "shipped"), both, strict=True):
+        made[name] = regrets.mean(axis=0).tolist()
+        made[f"last error, {name}"] = float(regrets[:, -1].std(ddof=1) / math.sqrt(len(regrets)))
+    return made
 
 
 def _joined(values: list[float]) -> str:
@@ -40,9 +42,11 @@ def rows(found: dict[str, Any]) -> list[tuple[str, str, str, str]]:
     }
     made = []
     for name, (source, setting) in settings.items():
-        of = {part: _joined(values) for part, values in found[name].items()}
-        ours = f"{of['alike']}; as shipped {of['shipped']}"
-        made.append((source, f"{setting} {of['at']}", of["published"], ours))
+        of = found[name]
+        alike, shipped = (f"{_joined(of[who])} ± {of[f'last error, {who}']:.1f}" for who in ("alike", "shipped"))
+        made.append(
+            (source, f"{setting} {_joined(of['at'])}", _joined(of["published"]), f"{alike}; as shipped {shipped}")
+        )
     return made
 
 

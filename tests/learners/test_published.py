@@ -1,4 +1,4 @@
-"""Figures that other groups have published, reproduced by options alone: the script of docs/reproduce.md."""
+"""Figures that other groups have published, reproduced by options alone: the settings of docs/published.md."""
 
 import importlib.util
 import math
@@ -40,7 +40,7 @@ def test_exp3_g_of_a_students_repository(script, weak, published):
 
 
 def test_the_page_shows_what_the_script_has(script):
-    page = (ROOT / "docs" / "reproduce.md").read_text()
+    page = (ROOT / "docs" / "published.md").read_text()
     for published in (script.UCB_N, script.STRONG, script.WEAK):
         row = " / ".join(f"{each:,.0f}" for each in published.values())
         assert re.search(rf"\| {re.escape(row)} \|", page)
