@@ -80,7 +80,7 @@ def test_a_file_without_self_loops_is_taken_as_it_is_or_with_them(run, tmp_path)
     assert json.loads(run(str(file), "--json", "--self-loops").stdout)["observability"] == "strong"
     weak = run(str(file)).stdout
     assert "delta^(1/3) T^(2/3), up to logarithms, with delta = 3" in " ".join(weak.split())
-    assert "May play: exp3.g, luo-2023, uniform." in weak
+    assert "May play: exp3.g, tas-fg, luo-2023, uniform." in weak
 
 
 def test_an_arm_that_nothing_reveals_is_no_crash(run, tmp_path):
