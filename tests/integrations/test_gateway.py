@@ -201,7 +201,8 @@ def test_feedback_waits_for_a_service_that_is_away(nursery, tmp_path):
         assert counts["told"] == 0
         second = nursery.start(database, port=first.port)
         await until(lambda: counts["told"] == 1)
-        assert sl.connect(second.address)["chat"].look_up(choice.id)["losses"] == [0.5]
+        with sl.connect(second.address) as service:
+            assert service["chat"].look_up(choice.id)["losses"] == [0.5]
         await gateway.close()
         second.stop()
 
