@@ -2,18 +2,18 @@
 
 WHAT is one of
 
-- `owners 0` and `owners 1`: the owners' problems of `benchmarks/owners.py`, half 0 to tune on and half 1 to report;
-- `games tune` and `games report`: the long games of `benchmarks/suites.py` with at most 10,000 rounds;
+- `owners 0` and `owners 1`: the owners' problems of `research/owners.py`, half 0 to tune on and half 1 to report;
+- `games tune` and `games report`: the long games of `research/suites.py` with at most 10,000 rounds;
 - `shops FOLDER 1-4` and `shops FOLDER 5-7`: orders of dishes by number from sales alone, where FOLDER has
   `yaz_target.csv`, of the source distribution of ddop 0.7.6; cost over that of the sample average that sees demand;
 - `outage`: how often the best of three arms is back within 200 rounds of an outage, and the regret over 3,000 rounds
   with an outage of 300, told as failures and by `available`;
 - `late`: regret on five self-loops with feedback 0, 10, 100 and 400 rounds late;
 - `absent`: the worst regret to an arm in its rounds, where each of eight arms is absent in three rounds of ten;
-- `fooled`: the worlds of `benchmarks/fooled.py`;
+- `fooled`: the worlds of `research/fooled.py`;
 - `costs`: processor time of a round over that of `exp3.g++`.
 
-`python benchmarks/shares.py 1` has the mean and worst excess over simple rules, and `advised.py` what advice is worth.
+`python research/shares.py 1` has the mean and worst excess over simple rules, and `advised.py` what advice is worth.
 
 A learner is a name of the catalogue, and `glance` if none is given. The others are paired
 with the first. With THIN=n in the environment only every n-th run of an owners' problem is played.
@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2] / "benchmarks")]
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
 
 import fooled
 import owners
@@ -154,7 +154,7 @@ def measure_outage(learners: dict[str, Any]) -> None:
     for name, learner in learners.items():
         for means, noise in (((0.15, 0.08, 0.18), 0.1), ((0.3, 0.2, 0.35), 0.2)):
             back = {
-                k: np.mean([_is_back(learner, means, noise, k, run) for run in range(20)]) for k in (8, 100, 300, 1000)
+                k: np.mean([is_back(learner, means, noise, k, run) for run in range(20)]) for k in (8, 100, 300, 1000)
             }
             print(f"{name}, means {means}: " + ", ".join(f"{k}: {share:.2f}" for k, share in back.items()), flush=True)
     for name, learner in learners.items():
@@ -163,7 +163,8 @@ def measure_outage(learners: dict[str, Any]) -> None:
             print(f"{name}, an outage of 300 rounds, told by {told}: regret {_mean(np.array(regret))}", flush=True)
 
 
-def _is_back(learner: Any, means: tuple[float, ...], noise: float, k: int, run: int) -> bool:
+def is_back(learner: Any, means: tuple[float, ...], noise: float, k: int, run: int) -> bool:
+    """Return whether the best arm is played 80 times in 100 again within 200 rounds of an outage of k rounds."""
     begun, rounds = 1000 + k, 1300 + k
     losses = np.clip(means + noise * np.random.default_rng([run, k]).standard_normal((rounds, 3)), 0, 1)
     losses[1000:begun, 1] = 1.0

@@ -1,4 +1,4 @@
-"""How far squarecb.g is from the optimum of the convex program in whose place it plays: `python benchmarks/optimum.py`.
+"""How far squarecb.g is from the optimum of the convex program in whose place it plays: `python research/optimum.py`.
 
 Over 500 random instances, with 2 to 8 arms and gamma from 1 to 10,000: a third nested, the others directed graphs. The
 optimum is that of a solver, certified from below. Where it is next to nothing, a ratio says nothing and is left out.

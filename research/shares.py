@@ -1,4 +1,4 @@
-"""Every learner and every simple rule on owners' problems: `python benchmarks/shares.py [0|1] [NAME ...]`.
+"""Every learner and every simple rule on owners' problems: `python research/shares.py [0|1] [NAME ...]`.
 
 The *share* of a learner on a problem is its regret, divided by the regret of random play: 0 is the best fixed arm, 1
 is random. Its *excess* is its share less the smallest share of all. Where the world turns, regret / sqrt(K T) is shown.

@@ -1,4 +1,4 @@
-"""A certificate beside the true regret: `python benchmarks/certificates.py` makes the table of docs/certificate.md."""
+"""A certificate beside the true regret: `python research/certificates.py` makes the table of docs/certificate.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What single runs lose: `python benchmarks/tails.py`, some two minutes on two cores. docs/learners.md has the numbers.
+"""What single runs lose: `python research/tails.py`, some two minutes on two cores. docs/learners.md has the numbers.
 
 First EXP3-SET, whose estimates may be huge, beside EXP3-IX and luo-2023, which keep theirs small. Arm 7 is bad in the
 first half, so that it is hardly ever played, and the best in the second: who estimates what he hardly ever sees without

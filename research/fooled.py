@@ -1,4 +1,4 @@
-"""Who is fooled, over a year and over 10^5 rounds: `python benchmarks/fooled.py [LEARNER ...]`.
+"""Who is fooled, over a year and over 10^5 rounds: `python research/fooled.py [LEARNER ...]`.
 
 Levels jump, the first tenth of the rounds is corrupted, or another arm is the best from the middle on; each on four
 graphs. A number is the mean regret against the best fixed arm, over the graphs. It is negative where a learner follows

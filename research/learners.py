@@ -1,4 +1,4 @@
-"""What docs/learners.md says that learners lost: `python benchmarks/learners.py`, a minute or two on two cores."""
+"""What docs/learners.md says that learners lost: `python research/learners.py`, a minute or two on two cores."""
 
 from __future__ import annotations
 

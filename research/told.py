@@ -1,4 +1,4 @@
-"""Problems whose graph only the outcome shows: `python benchmarks/told.py [SEED]`.
+"""Problems whose graph only the outcome shows: `python research/told.py [SEED]`.
 
 Orders that sell out hide the demand, a bid that loses or wins hides the price, and some graphs are told late for no
 reason at all. Each problem stays as it is, or turns half-way. A number is a share: what a learner lost beyond the best

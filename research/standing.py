@@ -1,4 +1,4 @@
-"""`glance` against all learners: `python benchmarks/standing.py [tune|report] [RUNS] [ROUNDS]`.
+"""`glance` against all learners: `python research/standing.py [tune|report] [RUNS] [ROUNDS]`.
 
 With a number of rounds, only the instances of at most so many are played.
 """

@@ -1,4 +1,4 @@
-"""Decisions with features beside what a practitioner writes in ten lines: `python benchmarks/plain_features.py`.
+"""Decisions with features beside what a practitioner writes in ten lines: `python research/plain_features.py`.
 
 The ten lines are a ridge regression for each arm, which learns all that is revealed and plays the arm with the least
 prediction; and the same with a share of 0.1 of the rounds played at random. Each problem is drawn anew, with a split
@@ -7,9 +7,14 @@ and a seed that nothing was chosen by. The numbers are mean losses over 8 seeds.
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
+
 from early_exits import NAMES, Problem, linear, orders, problem
 
 import sidelong as sl

@@ -1,4 +1,4 @@
-"""What the epochs of EXP3.G++ lose against its exact schedule: `python benchmarks/epoch_regret.py`, half an hour.
+"""What the epochs of EXP3.G++ lose against its exact schedule: `python research/epoch_regret.py`, half an hour.
 
 Both play the report suite of `glance` (suites.py) with the same seeds, so that they meet the same losses.
 On each instance the difference of their regrets is taken as a share of the exact schedule's mean regret. What is
@@ -10,12 +10,16 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import suites
-from measure import machine
 from scipy import stats
+
+sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
+
+from measure import machine
 
 import sidelong as sl
 
