@@ -1337,12 +1337,12 @@ class Advised:
 #     x += C / ln N in line 11 while 1000 lambda / t >= ln N, then min(C / max(h, 1000 lambda / t), x / (2 lambda));
 #     y = x as soon as x - y > min(0.03, 1 / (2 lambda)) y, or what C is divided by is above twice its least since then
 #  2  W = 4 + 2 G + 2 sqrt(V), V += (sum over i seen of (p_i - q_i) (l_i - d_i) / P_i)^2
-#  3  rho = 0.002 + 0.018 (1 - s) K / (K - 1); s follows the share of arms seen, over 50 rounds
+#  3  rho = 0.002 + 0.018 (1 - s) K / (K - 1) min(1, 300 / W); s follows the share of arms seen, over 50 rounds
 #  4  d_i = clip(b + o_i, 0, 1), or the line of i below
 #
-# The bold half has lines a to i of `glance_bold`, typed again here: see there. Of more than 32 arms D is kept for three
-# more rounds, unless another arm leads, the graph is another one, or some arm is absent. With advisers D is mixed as
-# `glance_advice` says.
+# The bold half has lines a to i of `glance_bold`, typed again here: see there. Of more than 32 arms, and after 1,000
+# rounds, D is kept for three more rounds, unless another arm leads, the graph is another one, or some arm is absent.
+# With advisers D is mixed as `glance_advice` says.
 
 
 class Glance(Advised):
@@ -1380,7 +1380,8 @@ class Glance(Advised):
         return C / self.divided[-1] if plain else min(C / self.divided[-1], self.x / (2 * lam))
 
     def share(self):
-        return 0.002 + 0.018 * (1 - self.s) * self.K / (self.K - 1) if self.K > 1 else 0.0
+        more = 0.018 * min(1, 300 / self.budget())
+        return 0.002 + more * (1 - self.s) * self.K / (self.K - 1) if self.K > 1 else 0.0
 
     def budget(self):
         return 4 + 2 * self.G + 2 * math.sqrt(self.V_of_Z)
@@ -1503,14 +1504,12 @@ class Glance(Advised):
         gap = self.o - self.o[a]
         cover = exploration_set([0] * self.K, A | np.eye(self.K, dtype=bool), "practical")
         cell = [i if i in cover else min(c for c in cover if A[c, i]) for i in range(self.K)]
-        wide = np.array([cell.count(i) > 1 for i in range(self.K)])
-        sharp = np.where(wide & (not self.weighed), 1 + 3 / (1 + t / 30), 4)
-        u = sharp * N * gap**2 / ((N + 2) * v + 2 * N * gap**2 / (N + 2))
+        u = 4 * N * gap**2 / ((N + 2) * v + 2 * N * gap**2 / (N + 2))
         D = np.where(there, np.exp(np.maximum(-700, -2 * (N + 2) * u / (2 + u))), 0)  # c
         D /= math.fsum(D)
         if not self.hid:
             D = self.moved(D, A, a, cell, gap, v, t)
-        self.kept = (3 if self.K > 32 and there.all() else 0, D, A)
+        self.kept = (3 if there.all() and (self.K > 32 or t > 1000) else 0, D, A)
         return D
 
     def moved(self, D, A, a, cell, gap, v, t):
@@ -1684,6 +1683,9 @@ class GlanceWithIncumbent(Glance):
     def __init__(self, n_arms, advisers, allowance):
         super().__init__(n_arms, advisers)
         self.allowance, self.spent, self.reserved = allowance, 0.0, {}
+
+    def budget(self):
+        return 4.0
 
     def most(self, p, q, d, A):
         P = observation(p, A)
@@ -1969,5 +1971,6 @@ class Ceiling:
         self.price = min(0.95, max(0, 0.5 + sum(x) / math.sqrt(1 + sum(each**2 for each in x))))
 
     def fits(self, pending):
-        spent = sum(c - self.b for c in self.costs) + sum(max(0, self.bounds[i] - self.b) for i in pending)
-        return [b <= self.b or spent + b - self.b <= self.overspend for b in self.bounds]
+        free = {i for i, b in enumerate(self.bounds) if b <= self.b} or {self.bounds.index(min(self.bounds))}
+        spent = sum(c - self.b for c in self.costs) + sum(self.bounds[i] - self.b for i in pending if i not in free)
+        return [i in free or spent + b - self.b <= self.overspend for i, b in enumerate(self.bounds)]

@@ -85,6 +85,17 @@ def follow(agent, oracle, bank, *, rounds=150, late=False, after=False, seed=0):
     np.testing.assert_allclose(ours, theirs, rtol=1e-8, atol=1e-290, err_msg="a row for each round")
 
 
+def play_alike(a, b, *, rounds, seed=1, rtol=0.0, losses=None):
+    """Play two steppers side by side, with random losses if none are given: they decide alike, to the bit or `rtol`."""
+    rng, K = np.random.default_rng(seed), a.p.size
+    for _ in range(rounds):
+        np.testing.assert_allclose(a.distribution(), b.distribution(), rtol=rtol)
+        arm = int(rng.choice(K, p=a.p))
+        told = rng.random(K) if losses is None else losses(rng)
+        for each in (a, b):
+            each.update(arm, told)
+
+
 def _play_harshly(params, state, graph, first, others, rounds, p, losses, trace, present):
     """Play where arm 0 has one loss and all others another; return the first round that goes wrong, or 0."""
     for t in range(1, rounds + 1):
@@ -109,8 +120,8 @@ def endure(name, graph, first, others, rounds=10_000_000, **options):
     stepper = Stepper(name, graph, **options)
     learner = stepper.learner
     play = specialise(_play_harshly, f"harsh_{name}", distribution=learner.distribution, update=learner.update)
-    room = stepper.p, np.zeros(graph.n_arms), stepper.trace, np.ones(graph.n_arms, np.bool_)
-    wrong = play(stepper.params, stepper.state, graph.arrays, first, others, rounds, *room)
+    scratch = stepper.p, np.zeros(graph.n_arms), stepper.trace, np.ones(graph.n_arms, np.bool_)
+    wrong = play(stepper.params, stepper.state, graph.arrays, first, others, rounds, *scratch)
     assert wrong == 0
     for field, array in stepper.state._asdict().items():
         assert np.isfinite(array).all(), field

@@ -443,10 +443,10 @@ def test_the_bits_do_not_depend_on_the_jit():
 def test_no_round_leaves_anything_in_the_scratch_arrays_of_a_learner(label):
     """What is named as scratch never changes, or may be overwritten with anything between any two calls."""
     first, second = new_agent(label), new_agent(label)
-    room = module_of(label).scratch
-    fresh = {name: getattr(first._state, name).copy() for name in room}
+    scratch = module_of(label).scratch
+    fresh = {name: getattr(first._state, name).copy() for name in scratch}
     play(first, ROUNDS)
-    computed_in = [name for name in room if not np.array_equal(fresh[name], getattr(first._state, name))]
+    computed_in = [name for name in scratch if not np.array_equal(fresh[name], getattr(first._state, name))]
     first, rng = new_agent(label), np.random.default_rng(3)
     for _ in range(ROUNDS):
         decision = first.ask()
@@ -456,7 +456,7 @@ def test_no_round_leaves_anything_in_the_scratch_arrays_of_a_learner(label):
             first.tell(decision, losses_of(decision, decision.round))
             overwrite(second, computed_in, rng)
             second.tell(decision.id, losses_of(decision, decision.round))
-    for name in set(first._state._fields) - set(room):
+    for name in set(first._state._fields) - set(scratch):
         assert getattr(first._state, name).tobytes() == getattr(second._state, name).tobytes()
 
 

@@ -2,11 +2,10 @@
 
 import math
 
-import numpy as np
 import pytest
 
 import sidelong as sl
-from learners.stepping import Stepper
+from learners.stepping import Stepper, play_alike
 
 
 @pytest.mark.interpreted
@@ -23,9 +22,4 @@ def test_two_arms_by_hand():
 @pytest.mark.interpreted
 def test_side_observations_change_nothing():
     loops, path = Stepper("exp3", sl.graphs.self_loops(5)), Stepper("exp3", sl.graphs.path(5).as_arcs())
-    rng = np.random.default_rng(1)
-    for _ in range(100):
-        assert loops.distribution().tolist() == path.distribution().tolist()
-        arm, losses = int(rng.choice(5, p=loops.p)), rng.random(5)
-        loops.update(arm, losses)
-        path.update(arm, losses)
+    play_alike(loops, path, rounds=100)

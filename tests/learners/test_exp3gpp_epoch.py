@@ -137,9 +137,9 @@ def test_draws_follow_p_and_the_estimate_of_theta_has_the_mean_theta(name, withi
         if decision.round > 100 and (not decision.drawn.trace[begins] if within else last):
             break
     state = type(agent._state)(*(array.copy() for array in agent._state))
-    room, trace = np.zeros(graph.n_arms), np.zeros(len(exp3gpp_epoch.TRACES))
+    p, trace = np.zeros(graph.n_arms), np.zeros(len(exp3gpp_epoch.TRACES))
     known = (agent._setup.params, state, graph.arrays)
-    asked = Asked.new(decision.round + 1, room, trace, seed=5)
+    asked = Asked.new(decision.round + 1, p, trace, seed=5)
     draw = compiled(exp3gpp_epoch.draw, *known, asked)
     arms, theta = [], []
     for run in range(20_000):
@@ -191,13 +191,13 @@ def test_a_round_within_an_epoch_looks_at_no_other_arms(name):
     for _ in range(300):
         assert play(one, 1) == play(other, 1)
         if other.round < other._state.epoch[0]:
-            for room in (
+            for array in (
                 other._state.width,
                 other._state.p,
                 other._state.P,
                 other._state.eps,
             ):
-                room[:] = np.nan
+                array[:] = np.nan
 
 
 def test_other_intervals_and_their_arcs_are_played_alike():

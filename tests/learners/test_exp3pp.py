@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import sidelong as sl
-from learners.stepping import Stepper
+from learners.stepping import Stepper, play_alike
 
 
 @pytest.mark.interpreted
@@ -16,12 +16,7 @@ def test_on_self_loops_it_is_exp3gpp_up_to_the_constants():
     constants = {"gamma": 0.1, "beta": 0.2}
     a = Stepper("exp3++", graph, **constants)
     b = Stepper("exp3.g++", graph, rate="fixed", exploration=2, eta_scale=math.sqrt(0.5), **constants)
-    rng = np.random.default_rng(2)
-    for _ in range(1500):
-        np.testing.assert_allclose(a.distribution(), b.distribution(), rtol=1e-11)
-        arm = int(rng.choice(2, p=a.p))
-        for stepper in (a, b):
-            stepper.update(arm, [0.1, 0.9])
+    play_alike(a, b, rounds=1500, seed=2, rtol=1e-11, losses=lambda _: [0.1, 0.9])
     assert a.state.eps[1] < 0.7 * a.state.eps[0]
     np.testing.assert_allclose(a.state.eps, b.state.eps, rtol=1e-11)
 
@@ -31,12 +26,8 @@ def test_with_its_own_constants_it_is_exp3gpp_with_those():
     a = Stepper("exp3++", graph)
     same = {"gamma": 3, "beta": 256, "exploration": 7, "eta_scale": math.sqrt(0.5)}
     b = Stepper("exp3.g++", graph, rate="fixed", **same)
-    rng = np.random.default_rng(3)
-    for _ in range(3000):
-        np.testing.assert_allclose(a.distribution(), b.distribution(), rtol=1e-10)
-        arm, losses = int(rng.choice(7, p=a.p)), rng.random(7) < np.linspace(0.2, 0.9, 7)
-        for stepper in (a, b):
-            stepper.update(arm, losses)
+    means = np.linspace(0.2, 0.9, 7)
+    play_alike(a, b, rounds=3000, seed=3, rtol=1e-10, losses=lambda rng: rng.random(7) < means)
 
 
 @pytest.mark.interpreted
@@ -57,12 +48,7 @@ def test_golden_values_where_the_exploration_rate_leaves_its_cap():
 @pytest.mark.interpreted
 def test_what_is_revealed_on_the_side_is_not_used():
     a, b = Stepper("exp3++", sl.graphs.complete(4)), Stepper("exp3++", sl.graphs.self_loops(4))
-    rng = np.random.default_rng(1)
-    for _ in range(100):
-        assert a.distribution().tolist() == b.distribution().tolist()
-        arm, losses = int(rng.choice(4, p=a.p)), rng.random(4)
-        a.update(arm, losses)
-        b.update(arm, losses)
+    play_alike(a, b, rounds=100)
     assert a.state.O.sum() == 100
 
 

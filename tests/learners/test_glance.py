@@ -13,7 +13,7 @@ import sidelong as sl
 from learners.stepping import Stepper, endure, follow, random_digraph
 from nightly import share
 from sidelong.learners import glance
-from sidelong.learners.glance_bold import LEVEL, UNSEEN
+from sidelong.learners.glance_bold import KEEPS, LEVEL, UNSEEN
 from sidelong.learners.glance_cautious import PREDICTED, Z
 from sidelong.learners.interface import Asked, Told, trace_size, widen_trace
 
@@ -37,12 +37,14 @@ def test_agrees_with_the_oracle_in_every_round(seed, late):
     follow(agent, naive.Glance(K), bank, rounds=300, late=late, seed=seed)
 
 
-@pytest.mark.parametrize("family", ["nested", "self_loops"])
-def test_agrees_with_the_oracle_on_many_arms(family):
-    """60 arms, whose D is kept for some rounds; and as intervals, not arcs."""
-    graph = getattr(sl.graphs, family)(60)
-    agent, oracle, rng = sl.Agent("glance", graph, seed=1), naive.Glance(60), np.random.default_rng(1)
-    for _ in range(120):
+@pytest.mark.parametrize(
+    ("family", "K", "rounds"), [("nested", 60, 120), ("self_loops", 60, 120), ("nested", 3, 1_040)]
+)
+def test_agrees_with_the_oracle_where_D_is_kept_for_some_rounds(family, K, rounds):
+    """Of many arms, and in later rounds; and as intervals, not arcs."""
+    graph = getattr(sl.graphs, family)(K)
+    agent, oracle, rng = sl.Agent("glance", graph, seed=1), naive.Glance(K), np.random.default_rng(1)
+    for _ in range(rounds):
         decision, told = agent.ask(), oracle.distribution(graph.matrix())
         np.testing.assert_allclose(decision.probabilities, told.p, rtol=1e-8)
         losses = {int(i): rng.random() for i in decision.reveals}
@@ -124,9 +126,9 @@ class Advised:
 
     def tell(self, asked, arm, losses, graph=None):
         (t, p, trace), shown = asked, (graph or self.graph).arrays
-        room = np.zeros(self.K)
-        room[: len(losses)] = losses
-        told = Told.new(t, arm, p, room, trace, np.less(shown.start, shown.stop))
+        values = np.zeros(self.K)
+        values[: len(losses)] = losses
+        told = Told.new(t, arm, p, values, trace, np.less(shown.start, shown.stop))
         glance.update(self.params, self.state, shown, told)
 
 
@@ -223,7 +225,7 @@ def test_a_prior_and_a_log_begin_the_bold_half_and_add_to_each_other():
     glance.replay(params, once, ends, arms, losses, P, p)
     glance.replay(params, twice, ends[:40], arms[:40], losses[:40], P[:40], p)
     glance.replay(params, twice, ends[40:] - 40, arms[40:], losses[40:], P[40:], p)
-    for name in ("N", "V", "F", "F2"):
+    for name in ("V", "F", "F2"):
         np.testing.assert_allclose(getattr(once, name), getattr(twice, name), rtol=1e-9)
     np.testing.assert_allclose(once.o + once.known[LEVEL], twice.o + twice.known[LEVEL], rtol=1e-9)
     mean = [np.average(losses[arms == arm], weights=1 / P[arms == arm]) for arm in range(3)]
@@ -285,17 +287,20 @@ def test_an_arm_that_shows_all_is_played_for_those_that_it_shows():
     stepper = Stepper("glance", sl.graphs.out_star(4))
     while stepper.state.marks[UNSEEN] > 0:
         stepper.update(int(np.argmax(stepper.distribution())), [0.5] * 4)
-    stepper.state.N[:], stepper.state.V[:] = 3.0, 0.5
+    stepper.state.F[:] = stepper.state.F2[:] = 3.0
+    stepper.state.V[:] = 0.5 / 3
     stepper.state.o[:] = [0.05, 0.0, 0.4, 0.4]
     stepper.state.marks[3] = 1  # the leader
     stepper.distribution()
     D = row(stepper.trace, 4, "D")
     assert D[2] == D[3] == 0.0
     assert D[0] + D[1] == pytest.approx(1)
+    stepper.state.marks[KEEPS] = 0
     stepper.state.o[:] = [0.4, 0.0, 0.05, 0.05]  # now it is dearer than those that it would be played for
     stepper.distribution()
     D = row(stepper.trace, 4, "D")
     assert D[2] == D[3] > D[0] > 0
+    stepper.state.marks[KEEPS] = 0
     stepper.t = 5_000  # in a long game nobody knows after three looks that it is dear: half of the leader's plays
     stepper.distribution()
     D = row(stepper.trace, 4, "D")

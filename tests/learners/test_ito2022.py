@@ -71,26 +71,6 @@ def test_the_inequalities_of_its_proof_hold_on_every_path(seed):
         assert penalty - stepper.params.beta_1 * math.log(K) <= most
 
 
-@pytest.mark.interpreted
-def test_probabilities_that_underflow_do_no_harm():
-    stepper = Stepper("ito-2022", sl.graphs.banded(4, 1), horizon=100)
-    stepper.state.Lhat[:] = [0, 1e9, 1e9, 1e9]
-    assert stepper.distribution().tolist() == [1, 0, 0, 0]
-    stepper.update(0, [0.5] * 4)
-    assert stepper.traced("theta") == 1
-    assert stepper.state.Lhat[0] == 0.5
-
-
-@pytest.mark.interpreted
-def test_a_probability_that_rounding_has_lost_is_not_divided_by():
-    """Arm 5 is played by a miracle. Arms 6 and 7, which it alone reveals, have P = 0 on these intervals."""
-    stepper = Stepper("ito-2022", sl.graphs.banded(8, 2), horizon=100)
-    stepper.distribution()
-    stepper.p[:] = [0.3, 0.6, 0.1, 0, 0, 1e-300, 0, 0]
-    stepper.update(5, [1] * 8)
-    assert stepper.state.Lhat == pytest.approx([0, 0, 0, 1 / 0.7, 1 / 0.1, 1e300, 1e300, 1e300])
-
-
 def test_the_strong_independence_number_is_given_or_computed():
     graph = sl.graphs.transitive_tournament(5)
     computed = ito2022.configure(graph, horizon=100)

@@ -291,7 +291,7 @@ QUANTILES = [
 @pytest.mark.nightly
 @pytest.mark.parametrize(("graph", "T", "runs"), QUANTILES, ids=["clique", "mixed", "self-loops", "weak"])
 def test_nineteen_of_twenty_runs_stay_below_the_bound(graph, T, runs):
-    """Against losses 0 and 1: a learner that learns nothing would fail. `benchmarks/tails.py` has 2,000 runs on each.
+    """Against losses 0 and 1: a learner that learns nothing would fail. `research/tails.py` has 2,000 runs on each.
 
     With a failure probability of exactly 5 % a run, more than 25 of 500 would be above the bound every other time. Not
     one is above a quarter of it, so that chance has no part here: failure below 1e-9.

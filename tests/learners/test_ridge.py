@@ -11,9 +11,9 @@ ARM, ONE = np.zeros(1, np.int32), np.ones(1)
 
 def learned(X, y, penalty=1.0, rho=1.0, weights=None):
     state = ridge.init(1, X.shape[1], penalty)
-    room = ridge.make_room(state)
+    scratch = ridge.new_scratch(state)
     for x, l, w in zip(X, y, np.ones(len(X)) if weights is None else weights, strict=True):
-        ridge.learn(state, room, x[None], ARM, np.array([l]), np.array([w]), rho)
+        ridge.learn(state, scratch, x[None], ARM, np.array([l]), np.array([w]), rho)
     return state
 
 
@@ -74,12 +74,12 @@ def test_arms_have_models_of_their_own_or_share_one():
     rng = np.random.default_rng(4)
     table, losses, arms = rng.normal(size=(4, 3)), rng.random(2), np.array([1, 3], np.int32)
     apart, shared, f = ridge.init(4, 3, 1.0), ridge.init(1, 3, 1.0), np.empty(4)
-    ridge.learn(apart, ridge.make_room(apart), table[:1], arms, losses, np.ones(2), 1.0)
+    ridge.learn(apart, ridge.new_scratch(apart), table[:1], arms, losses, np.ones(2), 1.0)
     assert not apart.w[:, [0, 2]].any()
     assert apart.w[:, 3] == pytest.approx(naive.ridge_weights(table[:1], losses[1:], 1.0))
     ridge.predict(apart, table[:1], f)
     assert f == pytest.approx(np.clip(table[0] @ apart.w, 0, 1))
-    ridge.learn(shared, ridge.make_room(shared), table, arms, losses, np.ones(2), 1.0)
+    ridge.learn(shared, ridge.new_scratch(shared), table, arms, losses, np.ones(2), 1.0)
     assert shared.w[:, 0] == pytest.approx(naive.ridge_weights(table[[1, 3]], losses, 1.0))
     ridge.predict(shared, table, f)
     assert f == pytest.approx(np.clip(table @ shared.w[:, 0], 0, 1))
@@ -88,15 +88,15 @@ def test_arms_have_models_of_their_own_or_share_one():
 def test_arms_that_learned_together_share_a_matrix_and_part_when_they_do_not():
     rng, M, d = np.random.default_rng(6), 7, 3
     state = ridge.init(M, d, 0.5)
-    room, alone = ridge.make_room(state), [ridge.init(1, d, 0.5) for _ in range(M)]
+    scratch, alone = ridge.new_scratch(state), [ridge.init(1, d, 0.5) for _ in range(M)]
     sets = [np.arange(M)] * 3 + [np.arange(rng.integers(1, M + 1)) for _ in range(9)]  # as on a nested graph
     sets += [np.sort(rng.choice(M, rng.integers(1, M + 1), replace=False)) for _ in range(20)]
     groups = []
     for arms in sets:
         x, losses = rng.normal(size=(1, d)), rng.random(arms.size)
-        ridge.learn(state, room, x, arms.astype(np.int32), losses, np.ones(arms.size), 0.95)
+        ridge.learn(state, scratch, x, arms.astype(np.int32), losses, np.ones(arms.size), 0.95)
         for arm, l in zip(arms, losses, strict=True):
-            ridge.learn(alone[arm], ridge.make_room(alone[arm]), x, ARM, np.array([l]), ONE, 0.95)
+            ridge.learn(alone[arm], ridge.new_scratch(alone[arm]), x, ARM, np.array([l]), ONE, 0.95)
         groups.append(int(state.groups[0]))
         assert [state.w[:, arm].tolist() for arm in range(M)] == [each.w[:, 0].tolist() for each in alone]
         assert [state.B[state.group[arm]].tolist() for arm in range(M)] == [each.B[0].tolist() for each in alone]

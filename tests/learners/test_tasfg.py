@@ -11,8 +11,8 @@ from sidelong.learners import tasfg
 
 def allocation(oracle, a):
     """Return the shares that the learner finds for what an oracle has seen."""
-    w, *room = (np.zeros(oracle.K) for _ in range(4))
-    tasfg.allocate(oracle.means, np.ascontiguousarray(oracle.G), a, w, *room)
+    w, *scratch = (np.zeros(oracle.K) for _ in range(4))
+    tasfg.allocate(oracle.means, np.ascontiguousarray(oracle.G), a, w, *scratch)
     return w
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import naive
 import sidelong as sl
-from learners.stepping import Stepper
+from learners.stepping import Stepper, play_alike
 
 
 def weights(L, t, estimator="iw"):
@@ -73,12 +73,7 @@ def test_on_self_loops_both_kinds_of_feedback_are_one(estimator):
         Stepper("tsallis-inf", sl.graphs.self_loops(5), estimator=estimator, feedback=each)
         for each in ("bandit", "graph")
     )
-    rng = np.random.default_rng(1)
-    for _ in range(200):
-        assert a.distribution().tolist() == b.distribution().tolist()
-        arm, losses = int(rng.choice(5, p=a.p)), rng.random(5)
-        a.update(arm, losses)
-        b.update(arm, losses)
+    play_alike(a, b, rounds=200)
 
 
 @pytest.mark.interpreted

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import sidelong as sl
-from learners.stepping import Stepper
+from learners.stepping import Stepper, play_alike
 
 
 @pytest.mark.interpreted
@@ -39,12 +39,7 @@ def test_arcs_point_from_the_player():
 @pytest.mark.interpreted
 def test_on_self_loops_it_is_ucb_n():
     a, b = (Stepper(name, sl.graphs.self_loops(5)) for name in ("ucb-n", "ucb-maxn"))
-    rng = np.random.default_rng(2)
-    for _ in range(400):
-        assert a.distribution().tolist() == b.distribution().tolist()
-        losses = rng.random(5)
-        for each in (a, b):
-            each.update(int(np.argmax(a.p)), losses)
+    play_alike(a, b, rounds=400, seed=2)
 
 
 def test_it_profits_where_a_good_arm_reveals_a_bad_one():

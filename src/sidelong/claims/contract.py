@@ -277,12 +277,14 @@ class _Contract:
     def _configure(self) -> None:
         try:
             self._params = catalogue.configure(self._learner, self._graph, self._options)
-            self._learner.init(self._params, self._graph)
+            state = self._learner.init(self._params, self._graph)
         except SidelongError:  # an option that it does not take, or a graph that it cannot play on
             raise
         except Exception as error:
             said = f"{type(error).__name__}: {error}"
             raise _BrokenError(Violation(SETUP, said, line=failing_line(error))) from error
+        if wrong := self._learner.fault_of(state):
+            raise _BrokenError(Violation(SETUP, wrong.removesuffix(".")))
 
     def _run(self) -> _PlainRun:
         return _PlainRun(self._learner, self._graph, self._params, 7)

@@ -185,7 +185,11 @@ def configure(learner: Learner, graph: FeedbackGraph, options: Mapping[str, Any]
         instead = _without(learner, Need.HORIZON)
         raise LearnerError(f"{learner.name} needs to know how many rounds it will play: give horizon=...{instead}")
     check_graph(learner, graph, options)
-    return cast("tuple[Any, ...]", learner.configure(graph, **options))
+    params = learner.configure(graph, **options)
+    if not isinstance(params, learner.params):
+        rule = f"its params, a {learner.params.__name__}, not {type(params).__name__}"
+        raise LearnerError(f"configure of the learner {learner.name!r} must return {rule}.")
+    return cast("tuple[Any, ...]", params)
 
 
 def option_names(learner: Learner) -> list[str]:
@@ -284,12 +288,14 @@ def check_fixed(learner: Learner, options: Mapping[str, Any], found: str) -> Non
     raise ObservabilityError(f"{learner.name} needs one graph for all rounds{tuned}. {found}")
 
 
-def check_sequence(learner: Learner, sequence: GraphSequence, options: Mapping[str, Any]) -> None:
-    """Refuse graphs over time that the learner cannot play on with these options."""
-    if Need.GRAPH_BEFORE in needs(learner, options) and sequence.shown == "after":
+def check_sequence(
+    learner: Learner, sequence: GraphSequence, options: Mapping[str, Any], *, guessed: bool = False
+) -> None:
+    """Refuse graphs over time that the learner cannot play on with these options; it may be asked with a guess."""
+    if Need.GRAPH_BEFORE in needs(learner, options) and sequence.shown == "after" and not guessed:
         raise ObservabilityError(
-            f"{learner.name} needs to see the graph before the draw; this sequence shows it after. An Agent can be "
-            f"asked with a guess: ask(guess), and tell(decision, losses, graph)."
+            f"{learner.name} needs to see the graph before the draw; this sequence shows it after. Let it be asked "
+            f"with a guess: simulate(..., guess=graph), or agent.ask(guess) and tell(decision, losses, graph)."
         )
     if len(set(sequence.bank)) != 1:
         check_fixed(learner, options, f"{sequence!r} has several.")

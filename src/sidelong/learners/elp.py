@@ -89,7 +89,7 @@ def configure(graph: FeedbackGraph, *, b: float | None = None) -> Params:
 
 
 class State(NamedTuple):
-    """What the next round needs, and room to compute it in."""
+    """What the next round needs, and scratch to compute it in."""
 
     Ghat: np.ndarray
     C: np.ndarray
@@ -140,6 +140,7 @@ LEARNER = Learner(
     init=init,
     distribution=distribution,
     update=update,
+    ranges={"b": "shares", "s": "shares"},
     needs=frozenset({Need.SELF_LOOPS, Need.FIXED_GRAPH, Need.GRAPH_BEFORE}),
     traces=TRACES,
     scratch=("P",),

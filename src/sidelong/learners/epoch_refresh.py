@@ -12,7 +12,7 @@ import numpy as np
 
 from sidelong._jit import kernel, rare_kernel
 from sidelong.graphs.arrays import GraphArrays, observe
-from sidelong.graphs.cover import new_room
+from sidelong.graphs.cover import cover_scratch
 from sidelong.learners.exploration import GAPS, estimate_gaps, explore, extremes, set_rates
 from sidelong.learners.sum_tree import first_leaf, new_tree, plant
 from sidelong.learners.tree_probabilities import fill, sources_are_ranges
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class State(NamedTuple):
-    """What the next round needs, and room to compute it in."""
+    """What the next round needs, and scratch to compute it in."""
 
     Ltilde: np.ndarray
     Lhat: np.ndarray
@@ -44,7 +44,7 @@ class State(NamedTuple):
     order: np.ndarray  #: the arms by ascending gap
     ties: np.ndarray  #: whether the gap of an arm in `order` equals that of the one before
     known: np.ndarray  #: what S was made from; `exploration` names its entries
-    p: np.ndarray  #: room
+    p: np.ndarray  #: scratch
     P: np.ndarray
     free: np.ndarray
     heap: np.ndarray
@@ -69,7 +69,7 @@ def init(params: Params, graph: FeedbackGraph) -> State:
         order=np.arange(K, dtype=np.uint32),
         ties=np.ones(K, np.bool_),
         known=np.array([-1, 0, 0]),
-        **new_room(K)._asdict(),
+        **cover_scratch(K)._asdict(),
         **vectors,
     )
 

@@ -40,7 +40,7 @@ import numpy as np
 
 from sidelong._jit import kernel
 from sidelong.graphs.arrays import GraphArrays, observe
-from sidelong.graphs.cover import Room, new_room
+from sidelong.graphs.cover import CoverScratch, cover_scratch
 from sidelong.graphs.domination import dominate
 from sidelong.learners.interface import About, Asked, Learner, Need, Told
 from sidelong.learners.weights import exponential, theta
@@ -69,7 +69,7 @@ def configure(graph: FeedbackGraph) -> Params:
 
 
 class State(NamedTuple):
-    """What the next round needs, and room to compute it in."""
+    """What the next round needs, and scratch to compute it in."""
 
     Lhat: np.ndarray  #: one row for each b
     Q: np.ndarray
@@ -98,7 +98,7 @@ def init(params: Params, graph: FeedbackGraph) -> State:
         P=np.zeros(K),
         R=np.zeros(K, np.bool_),
         known=np.array([-1, 0]),
-        **new_room(K)._asdict(),
+        **cover_scratch(K)._asdict(),
     )
 
 
@@ -118,7 +118,7 @@ def distribution(params: Params, state: State, graph: GraphArrays, asked: Asked)
     p, trace = asked.p, asked.trace
     if state.known[_GRAPH] != graph.key:
         state.known[_GRAPH] = graph.key
-        state.known[_R_SIZE] = dominate(graph, state.R, Room(state.free, state.heap))  # 1
+        state.known[_R_SIZE] = dominate(graph, state.R, CoverScratch(state.free, state.heap))  # 1
     size = float(state.known[_R_SIZE])
     b = _instance(size)  # 2
     g = math.sqrt(float(1 << b) * params.log_K / state.M[b])  # 3
@@ -157,7 +157,7 @@ LEARNER = Learner(
     init=init,
     distribution=distribution,
     update=update,
-    ranges={"known": ("any", "sizes"), "M": "counts"},
+    ranges={"known": ("any", "sizes"), "M": "counts", "exploration_set": "sizes"},
     needs=frozenset({Need.SELF_LOOPS, Need.GRAPH_BEFORE}),
     traces=TRACES,
     scratch=("P", "free", "heap"),

@@ -146,7 +146,7 @@ def _uniform_on(arms: np.ndarray, K: int) -> np.ndarray:
 
 
 class State(NamedTuple):
-    """What the next round needs, and room to compute it in."""
+    """What the next round needs, and scratch to compute it in."""
 
     Lhat: np.ndarray
     P: np.ndarray
@@ -187,6 +187,7 @@ LEARNER = Learner(
     init=init,
     distribution=distribution,
     update=update,
+    ranges={"gamma": "shares", "eta_power": "shares", "gamma_power": "shares", "u": "shares"},
     needs=_NEEDS,
     needs_with=needs,
     proved_with=proved,

@@ -36,7 +36,7 @@ import numpy as np
 
 from sidelong._jit import kernel
 from sidelong.graphs.arrays import GraphArrays, mark_loops, mark_strong, observe
-from sidelong.graphs.cover import Room, new_room
+from sidelong.graphs.cover import CoverScratch, cover_scratch
 from sidelong.graphs.domination import dominate_others
 from sidelong.learners.interface import About, Asked, Learner, Need, Told
 from sidelong.learners.options import one_of
@@ -69,7 +69,7 @@ def configure(graph: FeedbackGraph, *, rate: str = "adaptive") -> Params:
 
 
 class State(NamedTuple):
-    """What the next round needs, and room to compute it in."""
+    """What the next round needs, and scratch to compute it in."""
 
     L: np.ndarray
     b: np.ndarray
@@ -91,7 +91,7 @@ def init(params: Params, graph: FeedbackGraph) -> State:
     K = graph.n_arms
     reals = {"L": np.zeros(K), "b": np.array([START]), "q": np.zeros(K), "P": np.zeros(K)}
     flags = {name: np.zeros(K, np.bool_) for name in ("loops", "strong", "U")}
-    return State(**reals, **flags, known=np.array([-1, 0]), **new_room(K)._asdict())
+    return State(**reals, **flags, known=np.array([-1, 0]), **cover_scratch(K)._asdict())
 
 
 @kernel
@@ -101,7 +101,7 @@ def _look(state: State, graph: GraphArrays) -> None:
         state.known[_GRAPH] = graph.key
         mark_loops(graph, state.loops)
         mark_strong(graph, state.strong)
-        state.known[_SIZE] = dominate_others(graph, state.strong, state.U, Room(state.free, state.heap))  # 2
+        state.known[_SIZE] = dominate_others(graph, state.strong, state.U, CoverScratch(state.free, state.heap))  # 2
 
 
 @kernel

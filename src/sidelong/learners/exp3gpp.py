@@ -49,7 +49,7 @@ import numpy as np
 from sidelong._jit import kernel
 from sidelong.errors import LearnerError
 from sidelong.graphs.arrays import GraphArrays, observe
-from sidelong.graphs.cover import new_room
+from sidelong.graphs.cover import cover_scratch
 from sidelong.learners.exploration import GAPS, SIZE, estimate_gaps, explore, extremes, set_rates
 from sidelong.learners.interface import About, Asked, Learner, Need, Told, bound
 from sidelong.learners.options import graph_number, initial_arms, load, number, one_of
@@ -204,7 +204,7 @@ def configure(
 
 
 class State(NamedTuple):
-    """What the next round needs, and room to compute it in."""
+    """What the next round needs, and scratch to compute it in."""
 
     Ltilde: np.ndarray
     Lhat: np.ndarray
@@ -241,7 +241,7 @@ def init(params: Params, graph: FeedbackGraph) -> State:
         order=np.arange(K, dtype=np.uint32),
         ties=np.ones(K, np.bool_),
         known=np.array([-1, 0, 0]),
-        **new_room(K)._asdict(),
+        **cover_scratch(K)._asdict(),
         outstanding=np.zeros(1),
     )
 
@@ -370,7 +370,14 @@ LEARNER = Learner(
     init=init,
     distribution=distribution,
     update=update,
-    ranges={"order": "arms", "known": ("any", "sizes", "counts"), "initial": "arms", "width": "any"},
+    ranges={
+        "order": "arms",
+        "known": ("any", "sizes", "counts"),
+        "initial": "arms",
+        "width": "any",
+        "growth": "shares",
+        "Theta": "shares",
+    },
     gaps="gap",
     initial="initial",
     needs=_NEEDS,

@@ -58,7 +58,7 @@ def configure(graph: FeedbackGraph) -> Params:
 
 
 class State(NamedTuple):
-    """What the next round needs, and room to compute it in."""
+    """What the next round needs, and scratch to compute it in."""
 
     Lhat: np.ndarray
     Q: np.ndarray  #: K and the sum of Q over past rounds

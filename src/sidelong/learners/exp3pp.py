@@ -80,7 +80,7 @@ def configure(graph: FeedbackGraph, *, gamma: float = 3.0, beta: float = 256.0) 
 
 
 class State(NamedTuple):
-    """What the next round needs, and room to compute it in."""
+    """What the next round needs, and scratch to compute it in."""
 
     Ltilde: np.ndarray
     Lhat: np.ndarray

@@ -95,7 +95,7 @@ def configure(
 
 
 class State(NamedTuple):
-    """What the next round needs, and room to compute it in."""
+    """What the next round needs, and scratch to compute it in."""
 
     Lhat: np.ndarray
     Theta: np.ndarray
@@ -155,6 +155,7 @@ LEARNER = Learner(
     init=init,
     distribution=distribution,
     update=update,
+    ranges={"Theta": "shares"},
     needs=frozenset({Need.SELF_LOOPS}),
     traces=TRACES,
     scratch=("P",),

@@ -89,7 +89,7 @@ def configure(
 
 
 class State(NamedTuple):
-    """What the next round needs, and room to compute it in."""
+    """What the next round needs, and scratch to compute it in."""
 
     q: np.ndarray
     Theta: np.ndarray
@@ -143,7 +143,7 @@ LEARNER = Learner(
     init=init,
     distribution=distribution,
     update=update,
-    ranges={"told": "counts", "horizon": "counts"},
+    ranges={"told": "counts", "horizon": "counts", "Theta": "shares"},
     needs=exp3set.LEARNER.needs,
     traces=TRACES,
     about=About(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sidelong._jit import kernel
-from sidelong.graphs.cover import Room, cover_in_order, cover_largest_first
+from sidelong.graphs.cover import CoverScratch, cover_in_order, cover_largest_first
 from sidelong.numerics import from_bits, ordered, ordered_bits, reorder, to_bits, total
 
 if TYPE_CHECKING:
@@ -70,11 +70,11 @@ def explore(params: Params, state: State, graph: GraphArrays, known: bool) -> No
     if not changed:
         return
     state.known[GRAPH] = graph.key
-    room = Room(state.free, state.heap)
+    scratch = CoverScratch(state.free, state.heap)
     if params.largest_first:
-        state.known[SIZE] = cover_largest_first(graph, state.order, state.gap, state.S, room)
+        state.known[SIZE] = cover_largest_first(graph, state.order, state.gap, state.S, scratch)
     else:
-        state.known[SIZE] = cover_in_order(graph, state.order, state.S, room)
+        state.known[SIZE] = cover_in_order(graph, state.order, state.S, scratch)
 
 
 @kernel

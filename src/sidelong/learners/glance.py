@@ -14,7 +14,7 @@ made of. So the theorems hold whatever the bold half is. `docs/glance.md` has th
             E_e is the arm itself, or the distribution over arms that an adviser advises
     3   D = the bold half, a distribution on the arms that are there
     4   W = 4 + 2 G + 2 sqrt(V);  Z = the largest Z_e of those that are there
-            beta = (1 - rho) min(1, max(0, 2 (1 - Z / W))),  rho = 0.002 + 0.018 (1 - s) K / (K - 1)
+            rho = 0.002 + 0.018 (1 - s) K / (K - 1) min(1, 300 / W);  beta = (1 - rho) min(1, max(0, 2 (1 - Z / W)))
             p = (1 - beta) q + beta D;  draw
     5   d_i = clip(b + o_i, 0, 1), a prediction, or what line i of the bold half says
     --- told, at any later time and in any order; p, q, d and the advice are kept from the ask ---
@@ -42,7 +42,7 @@ import numpy as np
 
 from sidelong._jit import kernel
 from sidelong.graphs.arrays import GraphArrays, observe
-from sidelong.graphs.cover import new_room
+from sidelong.graphs.cover import cover_scratch
 from sidelong.learners.glance_advice import follow, judge, trust
 from sidelong.learners.glance_bold import (
     FORGETS,
@@ -85,8 +85,9 @@ if TYPE_CHECKING:
 
 TRACES = ("stability", "learning_rate", "bold_share", "predicted")
 _C, _ETA, _BETA, _, _ASKED = range(5)  # the last is the key of the graph that was asked with
-_OF_ARMS: tuple[str, ...] = ("N", "o", "V", "F", "F2", "f", "slow", "pairs", "was", "bad", "looks", "last")
-_OF_ARMS += ("D", "wide", "e", "P", "zeros")
+_OF_ARMS = ("o", "V", "F", "F2", "f", "slow", "pairs", "was", "bad", "looks", "last", "D", "e", "P", "zeros")
+#: What alarms need takes half the place, as a family keeps it for each key: nothing depends on its last digits.
+_SMALL: dict[str, Any] = dict.fromkeys(("f", "slow", "bad", "looks", "last"), np.float32) | {"pairs": np.bool_}
 
 
 class Params(NamedTuple):
@@ -105,25 +106,24 @@ def configure(graph: FeedbackGraph) -> Params:
 
 
 class State(NamedTuple):
-    """What the next round needs, and room to compute it in."""
+    """What the next round needs, and scratch to compute it in."""
 
     L: np.ndarray  #: of the arms and then of the advisers, as w, z, v and there
     w: np.ndarray
     z: np.ndarray  #: by how much Z_e is above the Z of those that are always there
     rate: np.ndarray  #: x and what goes with it; `glance_cautious` names its entries
-    N: np.ndarray
     o: np.ndarray
-    V: np.ndarray
-    F: np.ndarray  #: the sum of the weights of what was observed; N if the graph was always the one asked with
+    V: np.ndarray  #: the variance with the same weights
+    F: np.ndarray  #: the sum of the weights of what was observed, and F2 of those squared
     F2: np.ndarray
     f: np.ndarray
     slow: np.ndarray  #: f of what was seen alone, against the level of longest memory
-    pairs: np.ndarray  #: 1 for the arms that were ever seen with others
+    pairs: np.ndarray  #: the arms that were ever seen with others
     was: np.ndarray
     bad: np.ndarray
     looks: np.ndarray  #: n_i
     last: np.ndarray  #: the round in which the arm was last seen
-    D: np.ndarray
+    D: np.ndarray  #: as it was when it was last computed
     H: np.ndarray  #: of the own D and of each adviser; see `glance_advice`
     budget: np.ndarray  #: of an incumbent; `glance_incumbent` names its entries
     others: np.ndarray  #: as H; how far other keys of a family trust each
@@ -134,7 +134,6 @@ class State(NamedTuple):
     marks: np.ndarray  #: named there too
     seen: np.ndarray  #: whether a loss of the arm is known or on its way
     cell: np.ndarray  #: the arm of the cover that each arm belongs to
-    wide: np.ndarray  #: 1 if others belong to the arm, else 0
     T: np.ndarray
     c: np.ndarray
     v: np.ndarray
@@ -166,12 +165,12 @@ def init(params: Params, graph: FeedbackGraph) -> State:
         known=np.zeros(N_KNOWN),
         marks=np.array([-1, K] + [0] * (N_MARKS - 2)),
         seen=np.zeros(K, np.bool_),
-        cell=np.zeros(K, np.int64),
+        cell=np.zeros(K, np.int32),
         there=np.ones(K, np.bool_),
         order=np.arange(K, dtype=np.uint32),
         chosen=np.zeros(K, np.bool_),
-        **new_room(K)._asdict(),
-        **{name: np.zeros(K) for name in ("L", "z", "v", *_OF_ARMS)},
+        **cover_scratch(K)._asdict(),
+        **{name: np.zeros(K, _SMALL.get(name, np.float64)) for name in ("L", "z", "v", *_OF_ARMS)},
     )
 
 
@@ -212,11 +211,10 @@ def distribution(params: Params, state: State, graph: GraphArrays, asked: Asked)
     beta = allowed_boldness(state, graph, q, played, d, p, P) if has_incumbent else boldness(state, some)
     for i in range(K):
         p[i] = (1.0 - beta) * q[i] + beta * played[i]  # 4
+        state.e[i] = (p[i] - q[i]) * d[i]
     if some:
         state.there[:] = True
     observe(graph, p, P)
-    for i in range(K):
-        state.e[i] = (p[i] - q[i]) * d[i]
     trace[PREDICTED] = total(state.e)
     trace[_ETA] = 1.0 / state.rate[Y]
     trace[_BETA] = beta
@@ -226,11 +224,11 @@ def distribution(params: Params, state: State, graph: GraphArrays, asked: Asked)
 @kernel
 def _predict(state: State, graph: GraphArrays, asked: Asked, D: np.ndarray, d: np.ndarray) -> None:
     """Write D, without advice, and d."""
-    look = play_boldly(state, graph, asked)
+    look = play_boldly(state, graph, asked, D)
     for i in range(d.size):
-        D[i] = state.D[i] if look < 0 else 0.0
         d[i] = foretell(state, i)  # 5
     if look >= 0:
+        D[:] = 0.0
         D[look] = 1.0
 
 
@@ -278,15 +276,15 @@ def update(params: Params, state: State, graph: GraphArrays, told: Told) -> None
 def grow(params: Params, state: State) -> tuple[Params, State]:
     """Return the constants and the state with one more arm, the last."""
     K = state.o.size
-    wider = {name: np.append(getattr(state, name), 0.0) for name in _OF_ARMS}
+    wider = {name: np.append(getattr(state, name), np.zeros(1, getattr(state, name).dtype)) for name in _OF_ARMS}
     state = _with_expert(state, K)._replace(
         **wider,
         marks=np.concatenate([[-1, state.marks[UNSEEN] + 1], state.marks[2:-1], [0]]),
         seen=np.append(state.seen, np.zeros(1, np.bool_)),
-        cell=np.zeros(K + 1, np.int64),
+        cell=np.zeros(K + 1, np.int32),
         order=np.arange(K + 1, dtype=np.uint32),
         chosen=np.zeros(K + 1, np.bool_),
-        **new_room(K + 1)._asdict(),
+        **cover_scratch(K + 1)._asdict(),
     )
     return params, state
 
@@ -335,18 +333,16 @@ def replay(
 def _believe(state: State, arm: int, w: np.ndarray, l: np.ndarray, squares: float, spread: float) -> None:
     """Add losses of an arm with their weights; `squares` is the sum of those squared, `spread` the variance of each."""
     before, mean = state.F[arm], state.o[arm] + state.known[LEVEL]
-    variance = state.V[arm] / max(state.N[arm], 1e-300)
     F = before + w.sum()
     now = (before * mean + (w * l).sum()) / F
-    variance = (before * (variance + (mean - now) ** 2) + (w * (spread + (l - now) ** 2)).sum()) / F
+    state.V[arm] = (before * (state.V[arm] + (mean - now) ** 2) + (w * (spread + (l - now) ** 2)).sum()) / F
+    state.o[arm] = now - state.known[LEVEL]
     state.F[arm], state.F2[arm] = F, state.F2[arm] + squares
-    state.N[arm] = F * F / state.F2[arm]
-    state.o[arm], state.V[arm] = now - state.known[LEVEL], state.N[arm] * variance
 
 
 def _begin(state: State) -> None:
     """Split what is known of arms into the level of all and what each adds to it, and look for none of them."""
-    known = state.N > 0.0
+    known = state.F > 0.0
     if known.any():
         more = float((state.F * state.o)[known].sum() / state.F[known].sum())
         state.o[known] -= more
@@ -364,7 +360,11 @@ LEARNER = Learner(
     init=init,
     distribution=distribution,
     update=update,
-    ranges={"cell": "arms", "marks": ("any", "sizes", "sizes", "arms", "counts", "counts"), "N": "counts"},
+    ranges={
+        "cell": "arms",
+        "marks": ("any", "sizes", "sizes", "arms", "counts", "counts"),
+        **dict.fromkeys(("V", "F", "F2"), "counts"),
+    },
     needs=frozenset({Need.SELF_LOOPS, Need.GRAPH_BEFORE}),
     traces=TRACES,
     kept=("P", "q", "d", "D"),  # P is that of the graph that was asked with, and D without advice

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 PLAIN = 1_000.0  # c / t times this is the least entropy of the rate; while that is above ln N, ln N stands for it
 LEAST_SHARE = 0.002  # of the cautious half where every play reveals every arm: a uniform share costs money there
 SHARE = 0.018  # more of it where plays reveal nothing on the side: Z jumps by up to 1 / rho
+SMALL = 300.0  # W from which on such jumps matter less, so that rho falls: in long games it cost most of all
 LAZY = 0.03  # by which x may exceed y: it costs the theorems 3 %, and saves nearly all exponentials
 
 # In `rate`: x; y; the L that a weight of 1 stands for; the sum of the weights; Z; G; V; how much plays reveal; ln N;
@@ -88,15 +89,21 @@ def boldness(state: State, some: bool) -> float:
         for e in range(state.z.size):
             if state.there[e] or not some:
                 most = max(most, state.z[e])
-    W = 4.0 + 2.0 * state.rate[G] + 2.0 * math.sqrt(state.rate[NOISE])
-    return (1.0 - least_share(state)) * min(1.0, max(0.0, 2.0 * (1.0 - (state.rate[Z] + most) / W)))  # type: ignore[no-any-return]  # 4
+    spent = (state.rate[Z] + most) / _budget(state)
+    return (1.0 - least_share(state)) * min(1.0, max(0.0, 2.0 * (1.0 - spent)))  # type: ignore[no-any-return]  # 4
 
 
 @kernel
 def least_share(state: State) -> float:
     """Return rho, the share that the bold half leaves to the cautious one at least."""
     K = float(state.o.size)
-    return LEAST_SHARE + SHARE * (1.0 - state.rate[REVEALED]) * (K / (K - 1.0))  # type: ignore[no-any-return]
+    more = SHARE * min(1.0, SMALL / _budget(state))
+    return LEAST_SHARE + more * (1.0 - state.rate[REVEALED]) * (K / (K - 1.0))  # type: ignore[no-any-return]
+
+
+@kernel
+def _budget(state: State) -> float:
+    return 4.0 + 2.0 * state.rate[G] + 2.0 * math.sqrt(state.rate[NOISE])  # type: ignore[no-any-return]
 
 
 @kernel
@@ -106,7 +113,8 @@ def learn(
     """Learn the losses of a round, in which those in `there` were, and write there that all are; return C."""
     K, first, y = q.size, graph.start[told.arm], state.rate[Y]
     some = told.absent > 0 or state.L.size > K
-    h = _entropy(state)
+    c = 1.0 + state.rate[LOG_N] + log(float(told.t))
+    f = _divisor(state, c, told.t)  # of the weights before line 9
     w, before, least = state.w, state.rate[SUM], state.rate[LEAST]
     if some:
         w = state.v
@@ -129,7 +137,7 @@ def learn(
             w[K + m] *= exp(-a / y)
     after = total(w)
     if after > 1e-280:
-        mix = y * (log(before) - log(after))  # 7
+        mix = y * log(before / after)  # 7
     else:  # those of least L have the weight, within y ln N
         mix = write_weights(state.L, state.there, y, state.v) - least + y * log(before)
     C = max(0.0, mean - mix)  # 8
@@ -138,7 +146,7 @@ def learn(
     state.rate[NOISE] += noise * noise
     if some:
         _charge_absent(state, mix, J)
-    renewed = _slow_down(state, C, h, told.t)
+    renewed = _slow_down(state, C, f, c)
     state.rate[SUM] = after
     if renewed or some or after < 1e-100:
         state.rate[LEAST] = write_weights(state.L, state.there, state.rate[Y], state.w)
@@ -166,24 +174,23 @@ def _charge_absent(state: State, mix: float, J: float) -> None:
 
 
 @kernel
-def _entropy(state: State) -> float:
-    """Return the entropy of the weights of all experts."""
+def _divisor(state: State, c: float, t: int) -> float:
+    """Return what C is divided by: ln N at first, and later the entropy of the weights of all experts."""
+    least = PLAIN * c / t
+    if least >= state.rate[LOG_N]:
+        return state.rate[LOG_N]  # type: ignore[no-any-return]
     for e in range(state.L.size):
         state.v[e] = state.w[e] * (state.L[e] - state.rate[LEAST])
-    return log(state.rate[SUM]) + total(state.v) / (state.rate[Y] * state.rate[SUM])  # type: ignore[no-any-return]
+    sum_ = state.rate[SUM]
+    return max(least, log(sum_) + total(state.v) / (state.rate[Y] * sum_))  # type: ignore[no-any-return]
 
 
 @kernel
-def _slow_down(state: State, C: float, h: float, t: int) -> bool:
+def _slow_down(state: State, C: float, f: float, c: float) -> bool:
     """Let x grow, and y if it is time; return whether y did."""
     state.rate[G] += C
-    x, y, f = state.rate[X], state.rate[Y], state.rate[LOG_N]
-    c = 1.0 + f + log(float(t))
-    if PLAIN * c >= f * t:
-        x += C / f  # 11
-    else:
-        f = max(h, PLAIN * c / t)
-        x += min(C / f, x / (2.0 * c))
+    x, y = state.rate[X], state.rate[Y]
+    x += C / f if f == state.rate[LOG_N] else min(C / f, x / (2.0 * c))  # 11
     state.rate[X] = x
     state.rate[LOW] = min(state.rate[LOW], f)
     if x > y and (x - y > min(LAZY, 0.5 / c) * y or f > 2.0 * state.rate[LOW]):

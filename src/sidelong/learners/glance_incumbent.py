@@ -83,27 +83,27 @@ def _cost_with(
 
 @kernel
 def _most_noise(
-    graph: GraphArrays, p: np.ndarray, q: np.ndarray, d: np.ndarray, P: np.ndarray, room: np.ndarray
+    graph: GraphArrays, p: np.ndarray, q: np.ndarray, d: np.ndarray, P: np.ndarray, scratch: np.ndarray
 ) -> float:
     """Return the largest sum of r_i (l_i - d_i) / P_i over what one play reveals, whatever the losses are."""
     for i in range(p.size):
         r = p[i] - q[i]
-        room[i] = 0.0
+        scratch[i] = 0.0
         if r != 0.0:
-            room[i] = (r * (1.0 - d[i]) if r > 0.0 else -r * d[i]) / max(P[i], p[i])
+            scratch[i] = (r * (1.0 - d[i]) if r > 0.0 else -r * d[i]) / max(P[i], p[i])
     if graph.contiguous:  # what an interval sums to is the difference of two sums from the first arm on
         for i in range(1, p.size):
-            room[i] += room[i - 1]
+            scratch[i] += scratch[i - 1]
     most = 0.0
     for j in range(p.size):
         first, last = graph.start[j], graph.stop[j]
         if p[j] > 0.0 and first < last:
             sum_ = 0.0
             if graph.contiguous:
-                sum_ = room[last - 1] - (room[first - 1] if first > 0 else 0.0)
+                sum_ = scratch[last - 1] - (scratch[first - 1] if first > 0 else 0.0)
             else:
                 for e in range(first, last):
-                    sum_ += room[np.uint64(graph.targets[e])]
+                    sum_ += scratch[np.uint64(graph.targets[e])]
             most = max(most, sum_)
     return most
 

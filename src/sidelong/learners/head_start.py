@@ -64,7 +64,7 @@ def tilt(params: Any, state: Any, prior: Mapping[int, tuple[float, float]]) -> f
 def replay(
     params: Any, state: Any, ends: np.ndarray, arms: np.ndarray, losses: np.ndarray, P: np.ndarray, p: np.ndarray
 ) -> None:
-    """Learn logged rounds: the losses of round t are those from ends[t - 1] to ends[t]; `p` is room."""
+    """Learn logged rounds: the losses of round t are those from ends[t - 1] to ends[t]; `p` is scratch."""
     K = p.size
     first = 0
     for t in range(ends.size):

@@ -11,6 +11,8 @@ import dataclasses
 import functools
 import inspect
 import sys
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,7 +25,7 @@ from sidelong.graphs.arrays import GraphArrays
 from sidelong.numerics import DRAWS, sample, uniform
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
 # `kernel` is here for learners outside the package, which need one place to import from.
 __all__ = [
@@ -59,7 +61,7 @@ class Need(Enum):
 
     ``GRAPH_BEFORE`` is a need of the draw: what is played depends on the graph. Where only the outcome shows the graph,
     an agent may still be asked with a guess and told the true one: the estimates have no bias then, and if the learner
-    says so in ``about.guess``, its adversarial bound holds whatever the guess was. A simulation has no guess.
+    says so in ``about.guess``, its adversarial bound holds whatever the guess was. So is a simulation with ``guess``.
     """
 
     SELF_LOOPS = "self-loops"
@@ -265,10 +267,10 @@ class Learner:
     #: The arrays of its state that no round leaves anything in for the next: those that it computes in, and those that
     #: never change. The keys of a family share them.
     scratch: tuple[str, ...] = ()
-    #: What the numbers of its state and its params are, by the name of the array: "arms" from 0 to K - 1, "sizes" from
-    #: 0 to K, "counts" that are not negative, or "any", also infinite. All whole numbers are stated. What is not stated
-    #: is finite, and in params not negative. A tuple has one of these for each number of an array. A state file with a
-    #: number outside of that is refused.
+    #: What the numbers of its state and its params are, by the name of the array, and its traces: "arms" from 0 to
+    #: K - 1, "sizes" from 0 to K, "counts" that are not negative, "shares" that may be 0 too, or "any", also infinite.
+    #: All whole numbers are stated. What is not stated is finite, and in params of two arms or more above 0. A tuple
+    #: has one of these for each number of an array. A state file with a number outside of that is refused.
     ranges: Mapping[str, str | tuple[str, ...]] = dataclasses.field(default_factory=dict)
     gaps: str = ""  #: the array of its state with its estimates of the gaps of arms, if it has one
     initial: str = ""  #: the array of its params with the arms of initial rounds, which enter no weights, if it has one
@@ -304,7 +306,8 @@ class Learner:
                 self._check(field, callable(function) and _takes(function, n), f"a function of {what}")
         self._check("params", hasattr(self.params, "_fields"), "a NamedTuple class")
         self._check("version", type(self.version) is int and self.version > 0, "a whole number from 1 on")
-        self._check("needs", all(isinstance(need, Need) for need in self.needs), "a set of `Need`")
+        right = isinstance(self.needs, AbstractSet) and all(isinstance(need, Need) for need in self.needs)
+        self._check("needs", right, "a set of `Need`")
         for field in ("traces", "kept", "scratch", "settled", "pooled"):
             names = getattr(self, field)
             listed = isinstance(names, tuple) and all(isinstance(name, str) for name in names)
@@ -312,13 +315,43 @@ class Learner:
         for field in ("gaps", "budget"):
             self._check(field, isinstance(getattr(self, field), str), "the name of an array of its state, or empty")
         self._check("initial", self.initial in ("", *self.params._fields), "the name of one of its params, or empty")
+        self._check("about", isinstance(self.about, About), "an `About`")
+        rule = f"a mapping of names to {', '.join(RANGES)}"
+        self._check("ranges", isinstance(self.ranges, Mapping), rule)
         stated = {kind for each in self.ranges.values() for kind in ([each] if isinstance(each, str) else each)}
-        self._check("ranges", stated <= {*RANGES}, f"a mapping of names to {', '.join(RANGES)}")
+        self._check("ranges", stated <= {*RANGES}, rule)
         if self.distribution is distribution and not self.draws_itself:
             raise LearnerError(f"The learner {self.name!r} has neither a `distribution` nor a `draw`.")
         if self.is_sparing and not self.draws_itself:
             raise LearnerError(f"The learner {self.name!r} has a `probability`, and no `draw` that it is of.")
         object.__setattr__(self, "module", self.module or self.configure.__module__)
+
+    def first_state(self, params: Any, graph: Any) -> Any:
+        """Return the state before round 1, as `init` makes it.
+
+        Raises:
+            LearnerError: it is no NamedTuple of arrays, or lacks one that the record names.
+        """
+        state = self.init(params, graph)
+        if wrong := self.fault_of(state):
+            raise LearnerError(wrong)
+        return state
+
+    def fault_of(self, state: Any) -> str:
+        """Return what is wrong with a state that `init` has made; nothing if it is right."""
+        names = getattr(state, "_fields", None)
+        if names is None:
+            return f"init of the learner {self.name!r} must return a NamedTuple of arrays, not {type(state).__name__}."
+        for name, array in zip(names, state, strict=True):
+            if not isinstance(array, np.ndarray) or array.dtype.kind not in "biuf":
+                what = f"an array of {array.dtype}" if isinstance(array, np.ndarray) else type(array).__name__
+                return f"{name} in the state of the learner {self.name!r} must be an array of numbers, not {what}."
+        for field in ("gaps", "budget", "scratch", "pooled"):
+            named = getattr(self, field)
+            for name in (named,) if isinstance(named, str) else named:
+                if name not in ("", *names):
+                    return f"{field} of the learner {self.name!r} names {name!r}; its state has {', '.join(names)}."
+        return ""
 
     def _check(self, field: str, right: bool, rule: str) -> None:  # for itself
         if not right:
@@ -354,8 +387,8 @@ class Learner:
         return f"<learner {self.title} of {self.module}>"
 
 
-#: What the whole numbers in an array of a learner may be.
-RANGES = ("arms", "sizes", "counts", "any")
+#: What the numbers in an array of a learner may be.
+RANGES = ("arms", "sizes", "counts", "shares", "any")
 #: The functions of a learner: with how many arguments they are called, and with which.
 _FUNCTIONS = {
     "configure": (1, "the graph, and options by name"),

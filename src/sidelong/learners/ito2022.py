@@ -81,7 +81,7 @@ def configure(graph: FeedbackGraph, *, horizon: float, strong_independence: floa
 
 
 class State(NamedTuple):
-    """What the next round needs, and room to compute it in."""
+    """What the next round needs, and scratch to compute it in."""
 
     Lhat: np.ndarray
     beta: np.ndarray

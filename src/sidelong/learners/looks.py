@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @rare_kernel
 def most_new(graph: GraphArrays, seen: np.ndarray, counts: np.ndarray) -> tuple[Whole, Whole]:
-    """Return the first arm that reveals most of those not `seen`, and how many these are; `counts` is room."""
+    """Return the first arm that reveals most of those not `seen`, and how many these are; `counts` is scratch."""
     best, most = 0, 0
     if graph.contiguous:  # by the number of such arms up to each one
         count = 0

@@ -42,7 +42,7 @@ import numpy as np
 
 from sidelong._jit import kernel
 from sidelong.graphs.arrays import GraphArrays, mark_loops, observe
-from sidelong.graphs.cover import Room, new_room
+from sidelong.graphs.cover import CoverScratch, cover_scratch
 from sidelong.graphs.domination import dominate_others, loopless_cover
 from sidelong.graphs.observability import self_loop_subgraph
 from sidelong.learners.interface import About, Asked, Learner, Need, Told
@@ -134,7 +134,7 @@ def configure(
 
 
 class State(NamedTuple):
-    """What the next round needs, and room to compute it in."""
+    """What the next round needs, and scratch to compute it in."""
 
     L: np.ndarray
     W: np.ndarray
@@ -152,7 +152,7 @@ def init(params: Params, graph: FeedbackGraph) -> State:
     """Return the state before round 1."""
     K = graph.n_arms
     flags = {"loops": np.zeros(K, np.bool_), "D": np.zeros(K, np.bool_), "known": np.array([-1, 0])}
-    return State(L=np.zeros(K), W=np.zeros(K), **flags, **new_room(K)._asdict())
+    return State(L=np.zeros(K), W=np.zeros(K), **flags, **cover_scratch(K)._asdict())
 
 
 @kernel
@@ -162,7 +162,7 @@ def _look(params: Params, state: State, graph: GraphArrays) -> None:
         state.known[_GRAPH] = graph.key
         mark_loops(graph, state.loops)
         if params.eps > 0.0:
-            state.known[_SIZE] = dominate_others(graph, state.loops, state.D, Room(state.free, state.heap))  # 3
+            state.known[_SIZE] = dominate_others(graph, state.loops, state.D, CoverScratch(state.free, state.heap))  # 3
 
 
 @kernel
@@ -208,7 +208,14 @@ LEARNER = Learner(
     init=init,
     distribution=distribution,
     update=update,
-    ranges={"known": ("any", "sizes"), "free": "sizes", "heap": "any"},
+    ranges={
+        "known": ("any", "sizes"),
+        "free": "sizes",
+        "heap": "any",
+        "beta": "shares",
+        "spread": "shares",
+        "eps": "shares",
+    },
     needs=_NEEDS,
     traces=TRACES,
     needs_with=needs,

@@ -60,7 +60,7 @@ def configure(graph: FeedbackGraph, *, sharpness: float = 1.0) -> Params:
 
 
 class State(NamedTuple):
-    """What the next round needs, and room to compute it in."""
+    """What the next round needs, and scratch to compute it in."""
 
     O: np.ndarray
     mean: np.ndarray

@@ -82,7 +82,7 @@ def configure(graph: FeedbackGraph, *, horizon: float, independence: float | Non
 
 
 class State(NamedTuple):
-    """What the next round needs, and room to compute it in."""
+    """What the next round needs, and scratch to compute it in."""
 
     Lhat: np.ndarray
     u: np.ndarray  #: the multiplier of a round before

@@ -72,8 +72,8 @@ def init(models: int, features: int, penalty: float) -> State:
     return State(np.zeros((features, models)), B, group, size, np.ones(1, np.int64), np.array([features / penalty]))
 
 
-def make_room(state: State) -> RidgeScratch:
-    """Return room for the models of a state."""
+def new_scratch(state: State) -> RidgeScratch:
+    """Return scratch for the models of a state."""
     d, M = state.w.shape
     s, e, scaled, error = np.zeros((4, M))
     learning, counts = np.zeros((2, M), np.int64)
@@ -96,7 +96,7 @@ def predict_many(states: State, rows: np.ndarray, x: np.ndarray, f: np.ndarray) 
 @kernel
 def learn_many(
     states: State,
-    room: RidgeScratch,
+    scratch: RidgeScratch,
     rows: np.ndarray,
     x: np.ndarray,
     offsets: np.ndarray,
@@ -109,7 +109,7 @@ def learn_many(
     for i in range(rows.size):
         first, last = offsets[i], offsets[i + 1]
         arms_, losses_, weights_ = arms[first:last], losses[first:last], weights[first:last]
-        learn(row_of(states, rows[i]), room, x[i], arms_, losses_, weights_, rho)
+        learn(row_of(states, rows[i]), scratch, x[i], arms_, losses_, weights_, rho)
 
 
 @kernel
@@ -134,7 +134,7 @@ def predict(state: State, x: np.ndarray, f: np.ndarray) -> None:
 @kernel
 def learn(
     state: State,
-    room: RidgeScratch,
+    scratch: RidgeScratch,
     x: np.ndarray,
     arms: np.ndarray,
     losses: np.ndarray,
@@ -148,41 +148,43 @@ def learn(
         while x.shape[0] == 1 and last < arms.size and weights[last] == weights[first]:
             last += 1
         row = x[0 if x.shape[0] == 1 else np.int64(arms[first])]
-        models = arms[first:last] if x.shape[0] == 1 else room.only
+        models = arms[first:last] if x.shape[0] == 1 else scratch.only
         root = math.sqrt(weights[first])
         if root == 1.0:
-            _learn(state, room, row, models, losses[first:last], rho)
+            _learn(state, scratch, row, models, losses[first:last], rho)
         else:
             for k in range(row.size):
-                room.x[k] = root * row[k]
+                scratch.x[k] = root * row[k]
             for k in range(last - first):
-                room.scaled[k] = root * losses[first + k]
-            _learn(state, room, room.x, models, room.scaled[: last - first], rho)
+                scratch.scaled[k] = root * losses[first + k]
+            _learn(state, scratch, scratch.x, models, scratch.scaled[: last - first], rho)
         first = last
 
 
 @kernel
-def _learn(state: State, room: RidgeScratch, x: np.ndarray, models: np.ndarray, losses: np.ndarray, rho: float) -> None:
+def _learn(
+    state: State, scratch: RidgeScratch, x: np.ndarray, models: np.ndarray, losses: np.ndarray, rho: float
+) -> None:
     """Let some models learn a loss each, all with the same x."""
-    groups = _part(state, room, models)
+    groups = _part(state, scratch, models)
     for k in range(groups):
-        _weigh(state, room, room.learning[k], x, rho)
+        _weigh(state, scratch, scratch.learning[k], x, rho)
     first = 0
     while first < models.size:  # as far as models of one group follow each other, in one loop
         n = state.group[models[first]]
         last = first + 1
         while last < models.size and models[last] == models[last - 1] + 1 and state.group[models[last]] == n:
             last += 1
-        _correct(state, room, n, np.int64(models[first]), x, losses[first:last])
+        _correct(state, scratch, n, np.int64(models[first]), x, losses[first:last])
         first = last
     for k in range(groups):
-        _narrow(state, room, room.learning[k])
+        _narrow(state, scratch, scratch.learning[k])
 
 
 @kernel
-def _part(state: State, room: RidgeScratch, models: np.ndarray) -> int:
+def _part(state: State, scratch: RidgeScratch, models: np.ndarray) -> int:
     """Let those that learn while others of their group do not be a group of their own; return how many groups learn."""
-    counts, size, learning = room.counts, state.size, room.learning
+    counts, size, learning = scratch.counts, state.size, scratch.learning
     groups = 0
     for i in range(models.size):
         n = state.group[models[i]]
@@ -213,9 +215,9 @@ def _part(state: State, room: RidgeScratch, models: np.ndarray) -> int:
 
 
 @kernel
-def _weigh(state: State, room: RidgeScratch, n: Whole, x: np.ndarray, rho: float) -> None:
+def _weigh(state: State, scratch: RidgeScratch, n: Whole, x: np.ndarray, rho: float) -> None:
     """Compute g and s of a group."""
-    d, g, B = x.size, room.g[n], state.B[n]
+    d, g, B = x.size, scratch.g[n], state.B[n]
     for i in range(d):
         g[i] = 0.0
     for k in range(d):
@@ -229,19 +231,19 @@ def _weigh(state: State, room: RidgeScratch, n: Whole, x: np.ndarray, rho: float
         r += x[k] * g[k]
         squares += x[k] * x[k]
     r = max(r, 0.0)  # 1; rounding must not make it negative
-    room.s[n] = 1.0 + r
-    room.e[n] = 1.0 / (1.0 + r)
+    scratch.s[n] = 1.0 + r
+    scratch.e[n] = 1.0 / (1.0 + r)
     if rho < 1.0:
         e = rho - (1.0 - rho) / max(r, 1e-300)
         if r > rho * (1.0 + r) * squares * (state.limit[0] / d):
             e = max(e, 0.0)
-        room.e[n] = e / (1.0 + e * r)
+        scratch.e[n] = e / (1.0 + e * r)
 
 
 @kernel
-def _correct(state: State, room: RidgeScratch, n: Whole, m: Whole, x: np.ndarray, losses: np.ndarray) -> None:
+def _correct(state: State, scratch: RidgeScratch, n: Whole, m: Whole, x: np.ndarray, losses: np.ndarray) -> None:
     """Correct the weights of the models from m on, all of group n, by a loss each."""
-    g, s, error = room.g[n], room.s[n], room.error
+    g, s, error = scratch.g[n], scratch.s[n], scratch.error
     for i in range(losses.size):
         error[i] = 0.0
     for k in range(x.size):
@@ -257,9 +259,9 @@ def _correct(state: State, room: RidgeScratch, n: Whole, m: Whole, x: np.ndarray
 
 
 @kernel
-def _narrow(state: State, room: RidgeScratch, n: Whole) -> None:
+def _narrow(state: State, scratch: RidgeScratch, n: Whole) -> None:
     """Narrow the B of a group along what it has learned, or widen it where more is forgotten than was learned."""
-    g, B, e = room.g[n], state.B[n], room.e[n]
+    g, B, e = scratch.g[n], state.B[n], scratch.e[n]
     root = math.sqrt(abs(e))
     for k in range(g.size):
         g[k] *= root  # so that B stays symmetric to the bit

@@ -96,7 +96,7 @@ def configure(graph: FeedbackGraph, *, independence: float | None = None, a: flo
 
 
 class State(NamedTuple):
-    """What the next round needs, and room to compute it in."""
+    """What the next round needs, and scratch to compute it in."""
 
     L: np.ndarray
     b: np.ndarray
@@ -226,6 +226,7 @@ LEARNER = Learner(
     init=init,
     distribution=distribution,
     update=update,
+    ranges={"b_other": "shares"},
     needs=_NEEDS,
     traces=TRACES,
     scratch=("s", "slope", "P"),

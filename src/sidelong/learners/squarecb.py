@@ -60,7 +60,7 @@ import numpy as np
 
 from sidelong._jit import kernel
 from sidelong.graphs.arrays import observe
-from sidelong.graphs.cover import Room, cover_in_order
+from sidelong.graphs.cover import CoverScratch, cover_in_order
 from sidelong.learners.interface import About, Asked, Learner, Need, Told
 from sidelong.learners.options import number
 from sidelong.numerics import reorder
@@ -92,7 +92,7 @@ def configure(graph: FeedbackGraph, *, gamma_scale: float = 30.0) -> Params:
 
 
 class State(NamedTuple):
-    """What the next round needs, and room to compute it in."""
+    """What the next round needs, and scratch to compute it in."""
 
     f: np.ndarray  #: the predictions for the round, which the agent writes into the trace before it asks
     Theta: np.ndarray
@@ -157,7 +157,7 @@ def _cover(state: State, graph: GraphArrays) -> int:
     if _is_nested(graph):
         return _cover_nested(state)
     reorder(state.order, state.f, state.free)
-    cover_in_order(graph, state.order, state.S, Room(state.free, state.members))
+    cover_in_order(graph, state.order, state.S, CoverScratch(state.free, state.members))
     size = 0
     for k in range(state.order.size):
         i = np.int64(state.order[k])
@@ -330,7 +330,7 @@ LEARNER = Learner(
     distribution=distribution,
     update=update,
     scratch=("f", "S", "members", "free", "P", "other", "mean", "hidden"),
-    ranges={"order": "arms"},
+    ranges={"order": "arms", "Theta": "shares"},
     needs=frozenset({Need.SELF_LOOPS, Need.GRAPH_BEFORE}),
     traces=TRACES,
     kept=("predictions",),

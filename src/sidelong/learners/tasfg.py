@@ -102,7 +102,7 @@ def threshold(t: float, delta: float) -> float:
 
 
 class State(NamedTuple):
-    """What the next round needs, and room to compute it in."""
+    """What the next round needs, and scratch to compute it in."""
 
     O: np.ndarray
     L: np.ndarray  #: the sum of the losses observed
@@ -224,7 +224,7 @@ def update(params: Params, state: State, graph: GraphArrays, told: Told) -> None
 def allocate(
     mean: np.ndarray, G: np.ndarray, best: int, w: np.ndarray, m: np.ndarray, y: np.ndarray, d: np.ndarray
 ) -> None:
-    """Write into `w` how often each arm is to be played, so that the best arm is known soonest; the rest is room."""
+    """Write into `w` how often each arm is to be played, so that the best arm is known soonest; the rest is scratch."""
     K = w.size
     w[:] = 1.0 / K
     y[:] = 1.0

@@ -80,7 +80,7 @@ def configure(graph: FeedbackGraph, *, estimator: str = "iw", feedback: str = "b
 
 
 class State(NamedTuple):
-    """What the next round needs, and room to compute it in."""
+    """What the next round needs, and scratch to compute it in."""
 
     L: np.ndarray
     excess: np.ndarray  #: eta (L_i - min L)

@@ -201,6 +201,7 @@ LEARNER = Learner(
     init=init,
     distribution=distribution,
     update=update,
+    ranges={"z": "shares"},
     needs=frozenset({Need.SELF_LOOPS, Need.FIXED_GRAPH, Need.HORIZON}),
     traces=TRACES,
     about=About(

@@ -80,7 +80,7 @@ def configure(
 
 
 class State(NamedTuple):
-    """What the next round needs, and room to compute it in."""
+    """What the next round needs, and scratch to compute it in."""
 
     O: np.ndarray
     L: np.ndarray  #: the sum of the losses observed
@@ -143,7 +143,7 @@ LEARNER = Learner(
     init=init,
     distribution=distribution,
     update=update,
-    ranges={"unseen": "any", "O": "counts"},
+    ranges={"unseen": "any", "O": "counts", "log_delta": "shares"},
     needs=frozenset({Need.SELF_LOOPS}),
     scratch=("bound",),
     proved_with=proved,
