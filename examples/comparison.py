@@ -7,6 +7,7 @@ was best in each half: against somebody who knew both halves beforehand.
 from __future__ import annotations
 
 import argparse
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -165,11 +166,19 @@ def main(example: ModuleType) -> None:
     parser.add_argument("--rounds", type=int, default=example.ROUNDS, help="rounds of a stream (%(default)s)")
     parser.add_argument("--streams", type=int, default=example.STREAMS, help="how many streams (%(default)s)")
     parser.add_argument("--figure", type=Path, default=FIGURES / f"example-{name}.svg", help="where the figure goes")
+    parser.add_argument("--write", action="store_true", help="also put what is printed into the page")
     given = parser.parse_args()
     if given.rounds < 2 or given.streams < 1:
         parser.error("there must be two rounds and one stream, or more.")
     comparison = example.compare(given.rounds, given.streams)
     print(comparison)
+    if given.write:
+        sys.path.append(str(FIGURES.parent / "_ext"))
+        import numbers_of_pages as numbers  # noqa: PLC0415  # of the documentation
+
+        numbers.write_table(f"examples/{name}.md", "printed", f"```\n{comparison}\n```")
+        numbers.record(**{f"{name} saved": f"{100 * comparison.saved:.0f} %"})
+        numbers.record(**{f"{name} factor": f"{comparison.factor:.1f} \N{MULTIPLICATION SIGN}"})
     with mpl.rc_context(STYLE):
         figure = draw(comparison, **example.FIGURE)
         given.figure.parent.mkdir(parents=True, exist_ok=True)

@@ -250,10 +250,10 @@ _FEW = 64
 def _mend(order: np.ndarray, key: np.ndarray, spare: np.ndarray, k: Whole) -> None:
     """Sort, where the first k arms are in order."""
     kept = _split(order, key, spare, k)
-    moved, room = spare[: order.size - kept], order[kept:]
+    moved, free = spare[: order.size - kept], order[kept:]
     # Those that moved have mostly done so together, and follow each other still.
-    kept_again = _split(moved, key, room, np.int64(1))
-    rest = room[: moved.size - kept_again]
+    kept_again = _split(moved, key, free, np.int64(1))
+    rest = free[: moved.size - kept_again]
     _merge_sort(rest, key, moved[kept_again:])
     _merge(moved, key, kept_again, rest)
     _merge(order, key, kept, moved)

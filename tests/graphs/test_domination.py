@@ -7,14 +7,14 @@ import pytest
 
 import naive
 import sidelong as sl
-from sidelong.graphs.cover import new_room
+from sidelong.graphs.cover import cover_scratch
 from sidelong.graphs.domination import dominate
 
 
 def dominating_set(graph):
     K = graph.n_arms
     chosen = np.ones(K, np.bool_)
-    size = dominate(graph.arrays, chosen, new_room(K))
+    size = dominate(graph.arrays, chosen, cover_scratch(K))
     assert size == chosen.sum()
     return np.flatnonzero(chosen).tolist()
 

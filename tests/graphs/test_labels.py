@@ -12,8 +12,7 @@ from scipy import sparse
 from sidelong import graphs
 from sidelong.display.drawing import called
 from sidelong.errors import GraphError, GraphFileError
-from sidelong.graphs import FeedbackGraph, layout
-from sidelong.graphs.graph import _restore
+from sidelong.graphs import FeedbackGraph
 from sidelong.service.store.graphs import identify
 
 NAMES = ("small", "größer", "3 < 4 & [red]")
@@ -146,10 +145,8 @@ def test_labels_that_are_no_text_are_refused(tmp_path, labels):
         assert "labels.npy" in archive.namelist()
 
 
-def test_pickles_keep_labels_and_old_ones_open():
+def test_pickles_keep_labels():
     assert pickle.loads(pickle.dumps(PATH.labelled(NAMES))).labels == NAMES  # noqa: S301  # our own
-    kept = layout.intervals(np.array([0, 0]), np.array([1, 2]))
-    assert _restore(kept.start, kept.stop, None, "old").labels is None
 
 
 def test_what_an_arm_is_called_in_a_picture_is_short_and_printable():

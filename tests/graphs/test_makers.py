@@ -45,9 +45,9 @@ OTHERS = {"fixed"}  # makes a sequence of a graph, for the loop; nobody asks for
 def test_every_maker_is_registered_public_and_has_an_example_here():
     written = {
         name: function
-        for room in (families, sequences)
-        for name, function in inspect.getmembers(room, inspect.isfunction)
-        if function.__module__ == room.__name__ and not name.startswith("_")
+        for module in (families, sequences)
+        for name, function in inspect.getmembers(module, inspect.isfunction)
+        if function.__module__ == module.__name__ and not name.startswith("_")
     }
     assert written.keys() - OTHERS == makers().keys(), "put @family or @sequence above the function"
     assert makers().keys() == {name for name in graphs.__all__ if inspect.isfunction(getattr(graphs, name))}

@@ -1,4 +1,4 @@
-"""What benchmarks let learners compete with."""
+"""What scripts of research let learners compete with."""
 
 import sys
 from pathlib import Path
@@ -9,7 +9,7 @@ import pytest
 import sidelong as sl
 from sidelong.errors import LearnerError, SimulationError
 
-sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
+sys.path.append(str(Path(__file__).parents[2] / "research"))
 
 from contests import Contest, Contestant, compete
 

@@ -41,7 +41,7 @@ class BankArrays(NamedTuple):
     leaving: np.ndarray
     fresh: np.ndarray
     rows: np.ndarray  #: int64, (4, K): start, stop, in_start, in_stop
-    lists: np.ndarray  #: int32, (2, room): targets, sources
+    lists: np.ndarray  #: int32, (2, edges): targets, sources
     spare: np.ndarray  #: int32, (K,)
 
 
@@ -52,7 +52,7 @@ def lay_out(
     bank: tuple[FeedbackGraph, ...],
     n_arms: int,
 ) -> BankArrays:
-    """Return the arrays of a bank, or room for one graph that is drawn anew each round."""
+    """Return the arrays of a bank, or memory for one graph that is drawn anew each round."""
     graphs = [graph.arrays for graph in bank]
     if graphs:
         rows, lists, spare = np.empty((4, 0), np.int64), np.empty((2, 0), np.int32), np.empty(0, np.int32)
@@ -60,12 +60,12 @@ def lay_out(
         tables |= {name: _join([getattr(graph, name) for graph in graphs]) for name in _LISTS}
         sizes = [[getattr(graph, name).size for graph in graphs] for name in _LISTS]
     else:
-        room = n_arms * n_arms if kind == RESAMPLED else n_arms * (int(schedule[0]) + 1)
-        rows, lists = np.zeros((4, n_arms), np.int64), np.zeros((2, room), np.int32)
+        most = n_arms * n_arms if kind == RESAMPLED else n_arms * (int(schedule[0]) + 1)
+        rows, lists = np.zeros((4, n_arms), np.int64), np.zeros((2, most), np.int32)
         spare = np.zeros(n_arms, np.int32)
         tables = {name: rows[k : k + 1] for k, name in enumerate(_ROWS)}
         tables |= {"targets": lists[0], "sources": lists[1], "leaving": spare[:0], "fresh": np.empty(0, np.bool_)}
-        sizes = [[room], [room], [0], [0]]
+        sizes = [[most], [most], [0], [0]]
     ends = np.zeros((4, len(sizes[0]) + 1), np.int64)
     ends[:, 1:] = np.cumsum(sizes, axis=1)
     return BankArrays(

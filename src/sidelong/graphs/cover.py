@@ -22,22 +22,22 @@ if TYPE_CHECKING:
     from sidelong.numerics import Whole
 
 
-class Room(NamedTuple):
+class CoverScratch(NamedTuple):
     """What a cover needs beside the arms that it chooses."""
 
     free: np.ndarray  #: uint32, (K + 1,); which arms are uncovered: see above
     heap: np.ndarray  #: int64, (K,)
 
 
-def new_room(K: int) -> Room:
-    """Return room for K arms."""
-    return Room(free=np.zeros(K + 1, np.uint32), heap=np.zeros(K, np.int64))
+def cover_scratch(K: int) -> CoverScratch:
+    """Return scratch for K arms."""
+    return CoverScratch(free=np.zeros(K + 1, np.uint32), heap=np.zeros(K, np.int64))
 
 
 @rare_kernel
-def cover_in_order(graph: GraphArrays, order: np.ndarray, chosen: np.ndarray, room: Room) -> Whole:
+def cover_in_order(graph: GraphArrays, order: np.ndarray, chosen: np.ndarray, scratch: CoverScratch) -> Whole:
     """Write into `chosen` the cover that `order` leads to, in O(K + E); return its size."""
-    free = room.free
+    free = scratch.free
     uncover(chosen, free)
     size = 0
     for k in range(order.size):
@@ -54,13 +54,13 @@ def cover_largest_first(
     order: np.ndarray,
     key: np.ndarray,
     chosen: np.ndarray,
-    room: Room,
+    scratch: CoverScratch,
 ) -> Whole:
     """Do the same, and among arms of equal key take the one that reveals most uncovered arms.
 
     Between two that reveal equally many, the lower index goes first. `order` must be sorted by `key`.
     """
-    free, heap = room.free, room.heap
+    free, heap = scratch.free, scratch.heap
     uncover(chosen, free)
     size = 0
     first = 0
@@ -68,21 +68,21 @@ def cover_largest_first(
         last = first + 1
         while last < order.size and key[order[last]] == key[order[first]]:
             last += 1
-        waiting: Whole = np.int64(0)
+        heaped: Whole = np.int64(0)
         for k in range(first, last):
             i = np.int64(order[k])
             if free[i] == i:
-                waiting = push(heap, waiting, graph.stop[i] - graph.start[i], i)
-        while waiting > 0:
+                heaped = push(heap, heaped, graph.stop[i] - graph.start[i], i)
+        while heaped > 0:
             i = np.int64(top(heap))
             count = top_count(heap)
-            waiting = pop(heap, waiting)
+            heaped = pop(heap, heaped)
             if free[i] != i:
                 continue
             # A count can only have fallen since it was pushed: if it still holds, no other arm has a larger one.
             now = count_uncovered(graph, i, free)
             if now < count:
-                waiting = push(heap, waiting, now, i)
+                heaped = push(heap, heaped, now, i)
             else:
                 choose(graph, i, chosen, free)
                 size += 1
@@ -141,7 +141,7 @@ def count_uncovered(graph: GraphArrays, i: Whole, free: np.ndarray) -> Whole:
 def exploration_start(graph: FeedbackGraph) -> Integers:
     """Return the exploration set of EXP3.G++ while all gaps are 0: arms by index, each that no other has revealed."""
     chosen = np.zeros(graph.n_arms, np.bool_)
-    cover_in_order(graph.arrays, np.arange(graph.n_arms, dtype=np.uint32), chosen, new_room(graph.n_arms))
+    cover_in_order(graph.arrays, np.arange(graph.n_arms, dtype=np.uint32), chosen, cover_scratch(graph.n_arms))
     return np.flatnonzero(chosen)
 
 
@@ -149,5 +149,5 @@ def greedy_cover(graph: FeedbackGraph) -> Integers:
     """Return arms that reveal all arms: again and again one of those that reveal most of what is left."""
     K = graph.n_arms
     chosen = np.zeros(K, np.bool_)
-    cover_largest_first(graph.arrays, np.arange(K, dtype=np.uint32), np.zeros(K), chosen, new_room(K))
+    cover_largest_first(graph.arrays, np.arange(K, dtype=np.uint32), np.zeros(K), chosen, cover_scratch(K))
     return np.flatnonzero(chosen)

@@ -13,7 +13,7 @@ import numpy as np
 
 from sidelong._jit import kernel, rare_kernel
 from sidelong.graphs.arrays import mark_loops, mark_strong
-from sidelong.graphs.cover import Room, choose, count_uncovered, new_room, uncover
+from sidelong.graphs.cover import CoverScratch, choose, count_uncovered, cover_scratch, uncover
 from sidelong.graphs.heap import pop, push, top, top_count
 
 if TYPE_CHECKING:
@@ -23,41 +23,41 @@ if TYPE_CHECKING:
 
 
 @rare_kernel
-def dominate(graph: GraphArrays, chosen: np.ndarray, room: Room) -> Whole:
+def dominate(graph: GraphArrays, chosen: np.ndarray, scratch: CoverScratch) -> Whole:
     """Write into `chosen` a dominating set; return its size. Every arm must be revealed by some arm."""
-    uncover(chosen, room.free)
-    return take_greedily(graph, chosen, room, np.int64(chosen.size))
+    uncover(chosen, scratch.free)
+    return take_greedily(graph, chosen, scratch, np.int64(chosen.size))
 
 
 @rare_kernel
-def dominate_others(graph: GraphArrays, spared: np.ndarray, chosen: np.ndarray, room: Room) -> Whole:
+def dominate_others(graph: GraphArrays, spared: np.ndarray, chosen: np.ndarray, scratch: CoverScratch) -> Whole:
     """Write into `chosen` arms that together reveal every arm that is not `spared`; return how many."""
-    uncover(chosen, room.free)
+    uncover(chosen, scratch.free)
     left = np.int64(0)
     for i in range(spared.size):
         if spared[i]:
-            room.free[i] = i + 1
+            scratch.free[i] = i + 1
         else:
             left += 1
-    return take_greedily(graph, chosen, room, left)
+    return take_greedily(graph, chosen, scratch, left)
 
 
 @kernel
-def take_greedily(graph: GraphArrays, chosen: np.ndarray, room: Room, left: Whole) -> Whole:
+def take_greedily(graph: GraphArrays, chosen: np.ndarray, scratch: CoverScratch, left: Whole) -> Whole:
     """Choose arms until the `left` uncovered ones are covered; return how many.
 
     Again and again the arm that reveals most uncovered arms is chosen; of several, the one of lowest index.
     """
-    free, heap = room.free, room.heap
-    waiting: Whole = np.int64(0)
+    free, heap = scratch.free, scratch.heap
+    heaped: Whole = np.int64(0)
     for k in range(chosen.size):
         i = np.int64(k)
-        waiting = push(heap, waiting, graph.stop[i] - graph.start[i], i)
+        heaped = push(heap, heaped, graph.stop[i] - graph.start[i], i)
     size = 0
-    while left > 0 and waiting > 0:
+    while left > 0 and heaped > 0:
         i = np.int64(top(heap))
         count = top_count(heap)
-        waiting = pop(heap, waiting)
+        heaped = pop(heap, heaped)
         # A count can only have fallen since it was pushed: if it still holds, no other arm has a larger one.
         now = count_uncovered(graph, i, free)
         if now == count:
@@ -65,14 +65,14 @@ def take_greedily(graph: GraphArrays, chosen: np.ndarray, room: Room, left: Whol
             left -= now
             size += 1
         elif now > 0:
-            waiting = push(heap, waiting, now, i)
+            heaped = push(heap, heaped, now, i)
     return size
 
 
 def greedy_dominating_set(graph: FeedbackGraph) -> Integers:
     """Return the arms of a dominating set."""
     chosen = np.zeros(graph.n_arms, np.bool_)
-    dominate(graph.arrays, chosen, new_room(graph.n_arms))
+    dominate(graph.arrays, chosen, cover_scratch(graph.n_arms))
     return np.flatnonzero(chosen)
 
 
@@ -92,5 +92,5 @@ def weak_cover(graph: FeedbackGraph) -> Integers:
 
 def _cover_of_others(graph: FeedbackGraph, spared: np.ndarray) -> Integers:
     chosen = np.zeros(graph.n_arms, np.bool_)
-    dominate_others(graph.arrays, spared, chosen, new_room(graph.n_arms))
+    dominate_others(graph.arrays, spared, chosen, cover_scratch(graph.n_arms))
     return np.flatnonzero(chosen)

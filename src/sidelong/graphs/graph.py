@@ -407,9 +407,7 @@ class FeedbackGraph:
             raise GraphError(f"{what} of {self!r} is refused above {limit:,} edges; {instead}.")
 
 
-def _restore(
-    start: Any, stop: Any, targets: Any, name: str | None, labels: tuple[str, ...] | None = None
-) -> FeedbackGraph:  # from a pickle, which has no labels if it is of version 0.1
+def _restore(start: Any, stop: Any, targets: Any, name: str | None, labels: tuple[str, ...] | None) -> FeedbackGraph:
     kept = layout.intervals(start, stop) if targets is None else layout.arcs(stop - start, targets)
     return FeedbackGraph(kept, name, labels)
 

@@ -82,7 +82,11 @@ class GraphSequence:
     @property
     def arrays(self) -> BankArrays:
         """What kernels see. Drawing a graph anew writes into these arrays, so that each run needs its own."""
-        return lay_out(self._kind, self._schedule, self._numbers, self.bank, self.n_arms)
+        return self.arrays_with()
+
+    def arrays_with(self, *more: FeedbackGraph) -> BankArrays:
+        """Return `arrays`, with graphs behind those of the bank that no round has."""
+        return lay_out(self._kind, self._schedule, self._numbers, (*self.bank, *more), self.n_arms)
 
 
 def fixed(graph: FeedbackGraph) -> GraphSequence:
@@ -135,7 +139,7 @@ def drawn(
 def resampled(n_arms: int, r: float, *, directed: bool = False, shown: str = "before") -> GraphSequence:
     """Draw an Erdos-Renyi graph anew in each round: an edge with chance r between any two arms, and all self-loops.
 
-    A round costs K^2 random numbers, and a run has room for K^2 arcs, whatever r is.
+    A round costs K^2 random numbers, and a run has memory for K^2 arcs, whatever r is.
     """
     if not isinstance(directed, bool):
         raise GraphError(f"directed must be True or False, not {directed!r}.")

@@ -26,6 +26,7 @@ from sidelong.checks import is_whole
 from sidelong.errors import OutcomeError
 from sidelong.graphs.families import nested
 from sidelong.graphs.graph import FeedbackGraph
+from sidelong.graphs.sequences import scheduled
 from sidelong.outcomes.revealed import Revealed, ascending, checked_arm, number, yes_or_no
 from sidelong.outcomes.revealed_columns import (
     RevealedColumns,
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy.typing as npt
+
+    from sidelong.graphs.sequences import GraphSequence
 
 
 class StockOrders:
@@ -108,6 +111,23 @@ class StockOrders:
     def losses(self, demand: float) -> npt.NDArray[np.float64]:
         """Return the loss of every order under a demand."""
         return self._losses(self._orders, number("demand", demand, least=0))
+
+    def graphs(self, demands: npt.ArrayLike) -> GraphSequence:
+        """Return what each order would have revealed on days whose demand is known, to rehearse them in a simulation.
+
+        Example:
+            >>> import sidelong as sl
+            >>> orders = sl.outcomes.StockOrders(8, holding=1, shortage=4)
+            >>> demands = [3, 5, 2, 4, 7, 4]
+            >>> world = sl.losses.table([orders.losses(demand) for demand in demands])
+            >>> sl.simulate("glance", orders.graphs(demands), world, rounds=6, guess=orders.graph).regret.shape
+            (1, 6)
+        """
+        given = columns(np.size(demands), demands=demands)["demands"]
+        checked = checked_numbers("The demand", given, 0.0, np.full(given.size, np.inf))
+        first = np.searchsorted(self._orders, checked, "left" if self._sees_unmet else "right")
+        marks, which = np.unique(first, return_inverse=True)
+        return scheduled([_all_from(self._orders.size, mark) for mark in marks.tolist()], which, shown="after")
 
     def outcome(self, arm: int, sales: float, *, ran_out: bool | None = None) -> Revealed:
         """Return what the sales of a round revealed.

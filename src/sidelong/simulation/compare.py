@@ -40,6 +40,7 @@ def compare(
     threads: int | None = None,
     progress: bool | None = None,
     delay: int | str | Delay = 0,
+    guess: FeedbackGraph | None = None,
 ) -> Comparison:
     """Play several learners in several worlds on one graph, and return all results side by side.
 
@@ -60,6 +61,7 @@ def compare(
         threads: as for `simulate`.
         progress: as for `simulate`.
         delay: as for `simulate`.
+        guess: as for `simulate`.
 
     Raises:
         ObservabilityError: no learner can play on the graph.
@@ -80,7 +82,7 @@ def compare(
     for label, (learner, options) in tables.items():
         for world, losses in places.items():
             try:
-                game = prepare(learner, graph, losses, rounds, delay, options)
+                game = prepare(learner, graph, losses, rounds, delay, options, guess)
                 game.configure(seed)
             except (ObservabilityError, BinaryLossError) as error:
                 unplayable[label, world] = str(error)

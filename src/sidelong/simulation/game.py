@@ -39,12 +39,14 @@ class Game:
     world: World
     rounds: int
     delay: Delay  #: how many rounds later feedback comes
+    guess: FeedbackGraph | None = None  #: what the learner is asked with, if it sees the graph of a round afterwards
 
     @property
     def kind(self) -> str:
         """What machine code it runs, and which world that calls: games of one kind are compiled together."""
         anew, late = " anew" * (not self.sequence.bank), " late" * (not self.delay.is_none)
-        return f"{name_of(self.learner)} {self.world.name} {self.world.code}{anew}{late}"
+        guessed = " guessed" * (self.guess is not None)
+        return f"{name_of(self.learner)} {self.world.name} {self.world.code}{anew}{late}{guessed}"
 
     @property
     def label(self) -> str:
@@ -53,8 +55,8 @@ class Game:
         return " ".join([self.learner.name, *(f"{key}={value}" for key, value in said.items())])
 
     def configure(self, seed: int = 0) -> tuple[FeedbackGraph, tuple[Any, ...]]:
-        """Return the graph of round 1, and the learner's constants for it."""
-        first = self.sequence.graph_of_round(1, seed=seed)
+        """Return the graph that the learner sees in round 1, and its constants for it."""
+        first = self.sequence.graph_of_round(1, seed=seed) if self.guess is None else self.guess
         return first, catalogue.configure(self.learner, first, self.options)
 
 
@@ -65,6 +67,7 @@ def prepare(
     rounds: int,
     delay: int | str | Delay = 0,
     options: Mapping[str, Any] | None = None,
+    guess: FeedbackGraph | None = None,
 ) -> Game:
     """Return a game that can be played.
 
@@ -92,7 +95,10 @@ def prepare(
         )
     options = dict(options or {})
     module = catalogue.choose(learner, options)
-    catalogue.check_sequence(module, sequence, options)
+    if guess is not None:
+        _check_guess(guess, sequence)
+        catalogue.check_graph(module, guess, options)
+    catalogue.check_sequence(module, sequence, options, guessed=guess is not None)
     if module.sleeps and not all(present(each).all() for each in sequence.extremes):
         raise SimulationError(
             f"Some arms of {sequence!r} are absent, and `simulate` measures regret against arms that are always there. "
@@ -105,4 +111,19 @@ def prepare(
         )
     if Need.HORIZON in catalogue.needs(module, options):
         options.setdefault("horizon", rounds)
-    return Game(module, options, sequence, losses, rounds, law)
+    return Game(module, options, sequence, losses, rounds, law, guess)
+
+
+def _check_guess(guess: Any, sequence: GraphSequence) -> None:
+    """Refuse what cannot be a guess of the graphs of a sequence."""
+    if not isinstance(guess, FeedbackGraph):
+        raise GraphError(f"guess must be a FeedbackGraph, not {type(guess).__name__}.")
+    if guess.n_arms != sequence.n_arms:
+        raise GraphError(f"guess has {guess.n_arms} arms, and {sequence!r} has {sequence.n_arms}: they must agree.")
+    if not sequence.bank:
+        raise GraphError(f"A guess needs graphs that are kept; {sequence!r} draws them anew.")
+    if sequence.shown != "after":
+        raise GraphError(
+            f"A guess is for graphs that are seen after the draw; {sequence!r} shows them before. Give the sequence "
+            f"shown='after', or leave out guess."
+        )

@@ -35,6 +35,7 @@ from sidelong.simulation.delays import constant, delay_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from sidelong.graphs.arrays import GraphArrays
     from sidelong.learners.interface import Learner
     from sidelong.losses.world import World
     from sidelong.numerics import Whole
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
 
 class Tally(NamedTuple):
-    """What one run counts, and its room to work in."""
+    """What one run counts, and its scratch."""
 
     suffered: np.ndarray  #: the sum of the losses of the played arms, and the rounding error of that sum
     expected: np.ndarray  #: the same for their means
@@ -59,14 +60,14 @@ class Tally(NamedTuple):
     lists: np.ndarray  #: int64, (3, rows)
     law: np.ndarray  #: of the delays
     draws: np.ndarray  #: the learner's random numbers of some rounds, which are made together
-    luck: np.ndarray  #: room for the losses of a few arms
+    luck: np.ndarray  #: scratch for the losses of a few arms
     p: np.ndarray
     losses: np.ndarray  #: with a place before the first arm's and one behind the last one's, as `losses_of` asks
     trace: np.ndarray
     present: np.ndarray  #: bool, (K,): all arms are, in every round
     means: np.ndarray  #: for the certificate, as are the next two: of nothing if none is kept
     standing: Standing
-    room: np.ndarray
+    scratch: np.ndarray
 
 
 _AHEAD = 8  # rounds
@@ -144,6 +145,7 @@ def take_due(tally: Tally, t: Whole) -> Whole:
 DRAWS_ITSELF = False  # whether the learner has a `draw` of its own
 CHECKED = False  # whether each arm is checked that it draws
 LATE = False  # whether feedback comes some rounds later
+GUESSED = False  # whether the learner is asked with a guess, and told the graph of the round if the outcome shows it
 CERTIFY = False  # whether a certificate is kept
 N_TRACES = 0  # how many numbers the learner writes in each round
 
@@ -158,6 +160,17 @@ def fits(l: float) -> bool:
 def is_binary(l: float) -> bool:
     """Stand for `fits` where losses are 0 or 1."""
     return l in (0.0, 1.0)
+
+
+@kernel
+def is_shown(graph: GraphArrays, guess: GraphArrays, arm: Whole) -> bool:
+    """Tell whether what an arm revealed shows the graph of a round: all arms, or others than by the guess."""
+    low, before = graph.start[arm], guess.start[arm]
+    count = graph.stop[arm] - low
+    same = count < graph.start.size and count == guess.stop[arm] - before
+    for k in range(count):
+        same = same and graph.targets[low + k] == guess.targets[before + k]
+    return not same
 
 
 def play(  # noqa: C901, PLR0912, PLR0915  # a round is one thing, and becomes one function anyway
@@ -178,6 +191,7 @@ def play(  # noqa: C901, PLR0912, PLR0915  # a round is one thing, and becomes o
     index = pick(bank, seed, run, first)
     redraw(bank, seed, run, first)
     graph = select(bank, index)
+    guess = select(bank, bank.keys.size - 1) if GUESSED else graph
     for t in range(first, last + 1):
         shown = pick(bank, seed, run, t)
         if shown != index:
@@ -191,12 +205,12 @@ def play(  # noqa: C901, PLR0912, PLR0915  # a round is one thing, and becomes o
             freeze(tally.standing, tally.means[row])
         asked = Asked(t, p, trace, tally.present, 0, seed, run)
         if DRAWS_ITSELF:  # a constant, so that only one of the two is compiled
-            arm = draw(params, state, graph, asked)
+            arm = draw(params, state, guess if GUESSED else graph, asked)
             if CHECKED and not 0 <= arm < p.size:
                 tally.fault[0], tally.fault[1] = arm, _DECIDED_NOTHING
                 return t
         else:
-            distribution(params, state, graph, asked)
+            distribution(params, state, guess if GUESSED else graph, asked)
             if not is_distribution(p):
                 tally.fault[1] = _DECIDED_NOTHING
                 return t
@@ -254,12 +268,15 @@ def play(  # noqa: C901, PLR0912, PLR0915  # a round is one thing, and becomes o
                 if not tally.comes[row]:
                     release(params, state, learned, Asked(due, p, trace, tally.present, 0, seed, run))
                     if CERTIFY:
-                        settle(tally.standing, learned, arm, p, tally.means[row], losses, NOT_TOLD, tally.room)
+                        settle(tally.standing, learned, arm, p, tally.means[row], losses, NOT_TOLD, tally.scratch)
                     due = tally.lists[_NEXT, row]
                     continue
-            update(params, state, learned, Told(due, arm, p, losses, trace, tally.present, 0, learned))
+            if GUESSED and not is_shown(learned, guess, arm):
+                learned = guess
+            before = guess if GUESSED else learned
+            update(params, state, learned, Told(due, arm, p, losses, trace, tally.present, 0, before))
             if CERTIFY:
-                settle(tally.standing, learned, arm, p, tally.means[row], losses, TOLD, tally.room)
+                settle(tally.standing, learned, arm, p, tally.means[row], losses, TOLD, tally.scratch)
             for k in range(N_TRACES):
                 tally.traces[k] += trace[k]
             due = tally.lists[_NEXT, row] if LATE else 0
@@ -267,13 +284,13 @@ def play(  # noqa: C901, PLR0912, PLR0915  # a round is one thing, and becomes o
 
 
 def loop_for(
-    learner: Learner, world: World, *, anew: bool, late: bool = False, certify: bool = False
+    learner: Learner, world: World, *, anew: bool, late: bool = False, guessed: bool = False, certify: bool = False
 ) -> Callable[..., int]:
     """Return `play` for a learner and a world; all built-in worlds share one.
 
     A world in plain Python is played by the same loop in plain Python, around the learner's compiled kernels.
-    `anew` says whether graphs are drawn anew, `late` whether feedback comes some rounds later, and `certify` whether a
-    certificate is kept.
+    `anew` says whether graphs are drawn anew, `late` whether feedback comes some rounds later, `guessed` whether the
+    last graph of the bank is a guess that the learner is asked with, and `certify` whether a certificate is kept.
     """
     world_loss, world_mean = world.kernels
     bindings = {
@@ -281,6 +298,7 @@ def loop_for(
         "CHECKED": is_checked(learner),
         "is_distribution": checking(learner),
         "LATE": late,
+        "GUESSED": guessed,
         "CERTIFY": certify,
         "N_TRACES": len(learner.traces),
         "draw": learner.draw,
@@ -295,5 +313,6 @@ def loop_for(
     if not world.compiled:
         # A kernel cannot give slices to plain Python, where there is nobody to count who holds them.
         return rebind(play, "play", **bindings, select=getattr(select, "py_func", select))
-    name = f"play_{name_of(learner)}_{world.code}{'_anew' * anew}{'_late' * late}{'_certified' * certify}"
+    name = f"play_{name_of(learner)}_{world.code}{'_anew' * anew}{'_late' * late}{'_guessed' * guessed}"
+    name += "_certified" * certify
     return bound(play, name, **bindings)  # type: ignore[no-any-return]

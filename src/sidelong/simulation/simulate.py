@@ -57,6 +57,7 @@ def simulate(
     progress: bool | Callable[[int, int], None] | None = None,  # noqa: FBT001  # as keyword, by all who can read
     delay: int | str | Delay = 0,
     *,
+    guess: FeedbackGraph | None = None,
     certificate: bool = False,
     switches: int | None = None,
     **options: Any,  # each learner has its own
@@ -83,6 +84,9 @@ def simulate(
             on feedback never comes), ``"pareto:1:1.5:200"`` (least, shape, most) or ``"by_arm:0:0:9"``. See
             `sidelong.simulation.delays`. exp3.g++ and exp3-set have a bound with delays, except by arm (docs/late.md).
             `Result.traces` are of the rounds that were learned.
+        guess: the graph that the learner is asked with, where only an outcome shows the graph of its round, and the
+            sequence is therefore one with ``shown="after"``. The learner is told that graph if the played arm reveals
+            all arms, or others than by the guess. Otherwise nothing shows that the guess is wrong, and it is told that.
         certificate: whether to keep certificates. `Result.certificate` has what an agent would say at each checkpoint.
         switches: also measure the regret against the best sequence of arms with at most so many changes, as
             `Result.tracking_regret`. For that the loss of every arm in every round is computed, in each run if runs
@@ -96,7 +100,7 @@ def simulate(
         >>> result.regret.shape
         (4, 75)
     """
-    game = prepare(learner, graph, losses, rounds, delay, options)
+    game = prepare(learner, graph, losses, rounds, delay, options, guess)
     return play_game(game, runs, seed, checkpoints, threads, progress, certificate=certificate, switches=switches)
 
 
@@ -175,10 +179,12 @@ class _Simulation:
         self._marks = marks
         self._rounds = game.rounds
         self._first, self._params = game.configure(seed)
-        self._bank = game.sequence.arrays
+        self._bank = game.sequence.arrays if game.guess is None else game.sequence.arrays_with(game.guess)
         self._delay = game.delay
+        self._guess = game.guess
         self._certify = certify
         how = {"anew": not game.sequence.bank, "late": not game.delay.is_none, "certify": certify}
+        how["guessed"] = game.guess is not None
         self.loop = self._play = loop_for(game.learner, game.world, **how)
         self._stop = threading.Event()
         self._lock = threading.Lock()
@@ -191,7 +197,7 @@ class _Simulation:
     def call(self) -> tuple[Any, ...]:
         """Return what the loop is called with, to play no round."""
         tally = new_tally(self._learner, self._sequence.n_arms, self._delay, certify=self._certify)
-        state = self._learner.init(self._params, self._first)
+        state = self._learner.first_state(self._params, self._first)
         return self._params, state, self._bank, self._world.arrays, self._seed, 0, 1, 0, tally
 
     def prepare(self) -> None:
@@ -262,9 +268,10 @@ class _Simulation:
             row = s % tally.arms.size
             if tally.due[row] <= t:  # it was told, or given up
                 continue
-            graph = _selected(bank, pick(bank, self._seed, number, s))
+            place = pick(bank, self._seed, number, s) if self._guess is None else bank.keys.size - 1
+            graph = _selected(bank, place)
             made = int(tally.arms[row]), tally.p[row], tally.means[row], tally.losses[row]
-            settle(standing, graph, *made, NOT_TOLD, tally.room)
+            settle(standing, graph, *made, NOT_TOLD, tally.scratch)
         return assess(standing).bound
 
     def _best(self, number: int) -> tuple[npt.NDArray[np.float64], ...]:

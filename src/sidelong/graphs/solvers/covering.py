@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from sidelong.graphs.checkers import Shares
-from sidelong.graphs.cover import new_room
+from sidelong.graphs.cover import cover_scratch
 from sidelong.graphs.domination import take_greedily
 from sidelong.graphs.solvers.budget import call
 from sidelong.graphs.solvers.on_intervals import smallest_cover
@@ -118,11 +118,11 @@ def _matrix(graph: GraphArrays, targets: Integers) -> sparse.csr_array:
 def _greedy(graph: GraphArrays, targets: Integers) -> Integers:
     """Take an arm that reveals most of what is left, and so on; then leave out what is not needed."""
     n = graph.start.size
-    room = new_room(n)
-    room.free[:] = np.arange(1, n + 2)  # an arm that is no target is covered
-    room.free[targets] = targets
+    scratch = cover_scratch(n)
+    scratch.free[:] = np.arange(1, n + 2)  # an arm that is no target is covered
+    scratch.free[targets] = targets
     chosen = np.zeros(n, np.bool_)
-    call(take_greedily, graph, chosen, room, targets.size)
+    call(take_greedily, graph, chosen, scratch, targets.size)
     times = np.full(n, 2)  # and is not missed
     times[targets] = 0
     rows = {i: graph.targets[graph.start[i] : graph.stop[i]] for i in np.flatnonzero(chosen).tolist()}
