@@ -1,4 +1,4 @@
-"""The small rules that all rooms share, and files that are never half of one."""
+"""The small rules that all packages share, and files that are never half of one."""
 
 import math
 import signal

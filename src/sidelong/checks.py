@@ -1,6 +1,6 @@
-"""Small rules that all rooms share: what a whole number is, what a number is, and how a message says it.
+"""Small rules that all packages share: what a whole number is, what a number is, and how a message says it.
 
-Each check returns the value, or raises the error of the room that asks with the rule and the value it was given.
+Each check returns the value, or raises the error of the package that asks with the rule and the value it was given.
 """
 
 from __future__ import annotations

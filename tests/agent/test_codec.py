@@ -53,6 +53,15 @@ MADE = {
 }
 
 
+def an_agent_of(name, options):
+    """Return one of a learner of the package on four arms that all show each other."""
+    kind = sl.ContextualAgent if name in catalogue.names_with_features() else sl.Agent
+    try:
+        return kind(name, sl.graphs.complete(4), **options)
+    except sl.errors.LearnerError:
+        return kind(name, sl.graphs.complete(4), **options, horizon=100)
+
+
 def all_learners():
     for name in catalogue.names():
         for options in ({}, *catalogue.find(name).variants):
@@ -61,15 +70,22 @@ def all_learners():
 
 @pytest.mark.parametrize(("name", "options"), list(all_learners()))
 def test_every_whole_number_of_a_state_and_of_constants_has_a_stated_range(name, options):
-    learner = catalogue.choose(name, options)
-    graph = sl.graphs.complete(4)
-    try:
-        params = catalogue.configure(learner, graph, options)
-    except sl.errors.LearnerError:
-        params = catalogue.configure(learner, graph, options | {"horizon": 100})
-    arrays = params._asdict() | learner.init(params, graph)._asdict()
+    setup = an_agent_of(name, options)._rounds.setup
+    arrays = setup.params._asdict() | setup.state._asdict()
     whole = {each for each, array in arrays.items() if np.asarray(array).dtype.kind in "iu"}
-    assert whole - set(learner.scratch) <= set(learner.ranges)
+    assert whole - set(setup.learner.scratch) <= set(setup.learner.ranges)
+
+
+@pytest.mark.parametrize(("name", "options"), list(all_learners()))
+def test_no_learner_goes_on_from_a_constant_of_0_unless_that_is_stated(name, options):
+    agent = an_agent_of(name, options)
+    header, arrays = agent.contents()
+    type(agent).from_contents(header, arrays, "the file")
+    for each in [each for each, array in arrays.items() if each.startswith("params.") and array.dtype.kind == "f"]:
+        if each[7:] not in agent._rounds.setup.learner.ranges:
+            changed = arrays | {each: np.zeros_like(arrays[each])}
+            with pytest.raises(StateFileError, match=f"a constant {each[7:]} that no learner"):
+                type(agent).from_contents(header, changed, "the file")
 
 
 @pytest.mark.parametrize(
@@ -85,7 +101,7 @@ def test_every_whole_number_of_a_state_and_of_constants_has_a_stated_range(name,
         ("observers.window", -5),
         ("observers.counts", -1),
         ("params.x_1", np.inf),
-        ("state.N", -1.0),
+        ("state.F", -1.0),
         ("state.o", np.nan),
         ("state.L", np.inf),
         ("pending.p", 1e300),
@@ -120,6 +136,51 @@ def test_one_number_of_an_array_out_of_its_own_range_is_refused(learner, name, p
     arrays[name][0, place] = value
     with pytest.raises(StateFileError, match=rf"the file holds {name} outside its range, from 0 to [34]\."):
         sl.Agent.from_contents(header, arrays, "the file")
+
+
+@pytest.mark.parametrize(
+    ("learner", "options"),
+    [("exp3.g++", {}), ("exp3.g++", {"refresh": "epoch"}), ("exp3-set", {}), ("exp3-set", {"track": "unknown"})],
+)
+def test_a_rate_of_a_negative_sum_is_refused(learner, options):
+    header, arrays = an_agent(learner, **options).contents()
+    arrays["state.Theta"] = np.full_like(arrays["state.Theta"], -0.5)
+    with pytest.raises(StateFileError, match=r"the file holds state\.Theta outside its range, from 0"):
+        sl.Agent.from_contents(header, arrays, "the file")
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"), [("", "features of the kind '', which"), (0, "features of the kind 0, which")]
+)
+def test_features_of_no_kind_are_refused_where_something_was_learned(kind, said):
+    header, arrays = a_contextual_agent().contents()
+    header["regressor"]["kind"] = kind
+    with pytest.raises(StateFileError, match=said):
+        sl.ContextualAgent.from_contents(header, arrays, "the file")
+    rest = {name: array for name, array in arrays.items() if not name.startswith("regressor.") and name != "pending.x"}
+    header["regressor"]["kind"] = ""
+    with pytest.raises(StateFileError, match="pending decisions without the features that they were made by"):
+        sl.ContextualAgent.from_contents(header, rest, "the file")
+
+
+@pytest.mark.parametrize("size", [5.0, 2.0**40, np.inf, np.nan])
+def test_a_size_of_a_pending_decision_that_cannot_be_is_refused(size):
+    header, arrays = an_agent("exp3-dom").contents()
+    arrays["pending.trace"] = arrays["pending.trace"].copy()
+    arrays["pending.trace"][:, 1] = size  # chooses the row that `update` writes into
+    with pytest.raises(StateFileError, match=r"pending\.trace of exploration_set outside its range, from 0 to 4"):
+        sl.Agent.from_contents(header, arrays, "the file")
+
+
+@pytest.mark.parametrize(("name", "options"), list(all_learners()))
+def test_pending_decisions_of_all_learners_are_saved_and_read(name, options):
+    agent = an_agent_of(name, options)
+    for t in range(12):
+        features = ([0.5],) if isinstance(agent, sl.ContextualAgent) else ()
+        decision = agent.ask(*features)
+        if t % 3 == 0:
+            agent.tell(decision, [1.0] * decision.reveals.size)
+    assert len(type(agent).from_contents(*agent.contents(), "the file").pending) == 8
 
 
 def test_huge_effects_of_arms_are_no_way_out_of_an_array():
@@ -224,7 +285,7 @@ def test_whatever_stands_in_an_array_is_read_or_refused_by_a_sentence(made):
             array = array[..., None] if rng.integers(2) else array.reshape(-1)[:-1]
         elif array.size:
             flat = array.reshape(-1)
-            odd = [0, 1, 5, 2**31, 1e300] if array.dtype.kind == "f" else [0, 1, 5, 2**30]
+            odd = [0, 1, 5, 2**31, np.finfo(array.dtype).max] if array.dtype.kind == "f" else [0, 1, 5, 2**30]
             odd += [-1, np.nan] if array.dtype.kind == "f" else [-1] if array.dtype.kind == "i" else []
             value = rng.choice(odd)
             flat[rng.integers(flat.size)] = min(value, 255) if array.dtype.itemsize == 1 else value

@@ -63,13 +63,20 @@ def test_damaged_and_foreign_files_are_refused(tmp_path):
     with pytest.raises(StateFileError, match="checksum does not hold"):
         sl.Family.load(path)
     sl.Agent("glance", sl.graphs.nested(3)).save(path)
-    with pytest.raises(StateFileError, match="of an agent, not of a family"):
+    with pytest.raises(StateFileError, match=r"of an agent, not of a family. Load it with Agent.load"):
         sl.Family.load(path)
     family = new_family()
     family.save(path)
-    with pytest.raises(StateFileError, match="of a family, not of an agent"):
+    with pytest.raises(StateFileError, match=r"of a family, not of an agent. Load it with Family.load"):
         sl.Agent.load(path)
+    sl.Newsvendor(holding=1, shortage=3).save(path)
+    for other in (sl.Agent, sl.Family):
+        with pytest.raises(StateFileError, match=r"of a newsvendor, not of an? \w+. Load it with Newsvendor.load"):
+            other.load(path)
     header, arrays = family.contents()
+    for kind in (None, [], "shop"):
+        with pytest.raises(StateFileError, match="which is nothing that this program saves"):
+            sl.Family.from_contents({**header, "kind": kind}, arrays, path)
     state_file.write(path, header, {**arrays, "state.L": arrays["state.L"][:, :2]})
     with pytest.raises(StateFileError, match="another version of its learner: its L does not fit"):
         sl.Family.load(path)

@@ -38,7 +38,7 @@ from sidelong.agent.observers import Observers
 from sidelong.agent.pool import PooledTrust
 from sidelong.agent.regressors import Regressor, Ridge
 from sidelong.agent.setup import Setup
-from sidelong.agent.state_file import FINITE, graph_to_arrays, read_array, read_graphs
+from sidelong.agent.state_file import FINITE, check_range, graph_to_arrays, read_array, read_graphs
 from sidelong.agent.states import kept_names
 from sidelong.checks import check_number, check_whole, short
 from sidelong.errors import SidelongError, StateFileError
@@ -60,6 +60,8 @@ if TYPE_CHECKING:
     Ranges = Mapping[str, tuple[float, float]]
 
 _MOST = 2**62  # of rounds and counts
+_LEAST = float(np.finfo(np.float64).tiny)  # of constants that are not 0
+_KINDS = ("agent", "family", "newsvendor")  # of what is saved, as the headers of files name them
 
 
 class Saved(NamedTuple):
@@ -172,16 +174,17 @@ def read(
         StateFileError: it is of something else, of another version, or holds what cannot be.
     """
     found = header.get("kind")
+    if found not in _KINDS:
+        raise StateFileError(f"{path} is of {short(found)}, which is nothing that this program saves.")
     if found != kind:
-        other = "Agent" if kind == "family" else "Family"
-        raise StateFileError(f"{path} is of {_a(found)}, not of {_a(kind)}. Load it with {other}.load.")
+        raise StateFileError(f"{path} is of {_a(found)}, not of {_a(kind)}. Load it with {found.capitalize()}.load.")
     graphs = read_graphs(path, header, arrays)
     learner = find_learner(path, header, given, kind=kind.capitalize())
     K = graphs[0].n_arms
     if any(each.n_arms != K for each in graphs):
         raise StateFileError(f"{path} holds graphs of different numbers of arms.")
     params, advisers = _read_params(path, learner, arrays, K), _read_advisers(path, learner, header)
-    fresh = learner.init(params, graphs[0])
+    fresh = learner.first_state(params, graphs[0])
     for _ in advisers:
         fresh = learner.add_adviser(params, fresh)[1]  # type: ignore[misc]  # it was checked that there is one
     names = kept_names(learner, fresh)
@@ -211,9 +214,10 @@ def read(
     rows = (n,)
     scale, told = arrays["rows.scale"], arrays["rows.told"]
     long = np.empty((), np.int64)
+    observers = setup.observers() if arrays["observers.weights"].shape == (n, 0) else setup.observers().weighed()
     read_observers = {
         name: read_array(path, f"observers.{name}", arrays, like, rows, observing.RANGES[name])
-        for name, like in setup.observers()._asdict().items()
+        for name, like in observers._asdict().items()
     }
     saved = Saved(
         setup,
@@ -263,6 +267,8 @@ def _read_pending(path: Place, saved: Saved, arrays: Arrays) -> dict[str, np.nda
         name: read_array(path, f"pending.{name}", arrays, like, (n,), range_) for name, (like, range_) in likes.items()
     }
     made.setdefault("x", np.empty((n, 0)))
+    if n and saved.regressor is not None and not saved.regressor.width:
+        raise StateFileError(f"{path} holds pending decisions without the features that they were made by.")
     key, t = made["key"], made["round"]
     same = key[1:] == key[:-1]
     ordered = ((key[1:] > key[:-1]) | (same & (t[1:] > t[:-1]))).all() and (t <= saved.round[key]).all()
@@ -278,8 +284,7 @@ def _read_pending(path: Place, saved: Saved, arrays: Arrays) -> dict[str, np.nda
             row[: part.size] = part
     else:
         made["p"] = read_array(path, "pending.p", arrays, np.empty(K), (n,))
-    if not are_rows(made["trace"][:, trace_size(setup.learner, K) :], K):
-        raise StateFileError(f"{path} holds pending decisions with advice that is none.")
+    _check_traces(path, setup, made["trace"])
     if setup.learner.is_sparing or not setup.learner.draws_itself:
         own = made["probability"] if setup.learner.is_sparing else made["p"][np.arange(n), made["arm"]]
         if not ((made["p"] >= 0.0) & (made["p"] <= 1.0 + 1e-6)).all() or not (own > 0.0).all():
@@ -287,12 +292,24 @@ def _read_pending(path: Place, saved: Saved, arrays: Arrays) -> dict[str, np.nda
     return made
 
 
+def _check_traces(path: Place, setup: Setup, trace: np.ndarray) -> None:
+    """Refuse what no learner has traced, of which kernels take some for sizes, and advice that is none."""
+    K = setup.graph.n_arms
+    for column, name in enumerate(setup.learner.traces):
+        range_ = _range(setup.learner, name, trace, K)
+        if range_ is not None:
+            check_range(path, f"pending.trace of {name}", trace[:, column], range_)
+    if not are_rows(trace[:, trace_size(setup.learner, K) :], K):
+        raise StateFileError(f"{path} holds pending decisions with advice that is none.")
+
+
 def _range(learner: Learner, name: str, array: np.ndarray, K: int) -> tuple[Any, Any] | None:
     """Return the range of an array of a learner's state or constants: the stated one, or else all finite numbers.
 
     A learner of a user's own may hold any floats where it states no range.
     """
-    kinds = {"arms": (0, K - 1), "sizes": (0, K), "counts": (0, _MOST), "any": (-math.inf, math.inf)}
+    kinds = {"arms": (0, K - 1), "sizes": (0, K), "counts": (0, _MOST), "shares": (0.0, FINITE)}
+    kinds["any"] = -math.inf, math.inf
     stated = learner.ranges.get(name)
     if isinstance(stated, str):
         return kinds[stated]
@@ -308,8 +325,8 @@ def _read_params(path: Place, learner: Learner, arrays: Arrays, K: int) -> Any:
         raise StateFileError(f"{path} was saved by another version of its learner. Load it with that version.")
     for name, array in saved.items():
         range_ = _range(learner, name, array, K)
-        if array.dtype.kind == "f" and range_ == (-FINITE, FINITE):  # constants of our learners are not negative
-            range_ = (0.0, FINITE)
+        if array.dtype.kind == "f" and range_ == (-FINITE, FINITE):  # only ln K of a single arm is 0
+            range_ = (_LEAST if K > 1 else 0.0, FINITE)
         whole = array.dtype.kind in "iu"
         fits = (array.dtype.kind in "biu" or array.dtype == np.float64) and (
             range_ is None or ((array >= range_[0]) & (array <= range_[1])).all()

@@ -160,10 +160,16 @@ def read_array(
             f"{path} was saved by another version of its learner: its {name.partition('.')[2]} does not fit. "
             f"Load it with the version that saved it."
         )
-    if range_ is not None and found.size:
+    if range_ is not None:
+        check_range(path, name, found, range_)
+    return found
+
+
+def check_range(path: str | os.PathLike[str], name: str, found: np.ndarray, range_: Any) -> None:
+    """Refuse an array with a number that is outside of its range."""
+    if found.size:
         low, high = np.broadcast_arrays(*range_, found)[:2]
         outside = ~((found >= low) & (found <= high))  # NaN is outside too
         if outside.any():
             least, most = low[outside][0], high[outside][0]
             raise StateFileError(f"{path} holds {name} outside its range, from {least:g} to {most:g}.")
-    return found
