@@ -1,4 +1,7 @@
+import contextlib
 import datetime as dt
+import json
+import random
 import re
 
 import numpy as np
@@ -6,8 +9,9 @@ import pandas as pd
 import pytest
 
 import sidelong as sl
+from sidelong.agent import state_file
 from sidelong.agent.newsvendor import PATIENCE
-from sidelong.errors import AdviceError, FamilyError, LearnerError, OutcomeError, StateFileError
+from sidelong.errors import AdviceError, FamilyError, LearnerError, OutcomeError, SidelongError, StateFileError
 
 START = dt.date(2026, 1, 5)
 PRODUCTS = [f"product {k}" for k in range(6)]
@@ -28,7 +32,7 @@ def date(t):
     return START + dt.timedelta(days=int(t))
 
 
-def play(shop, demand, days=None, advice=None, first=None):
+def play(shop, demand, days=None, advice=None, first=None, *, sees_unmet=False):
     """Order and sell, day after day; return the orders and their true costs."""
     products = PRODUCTS[: len(demand)]
     orders, costs = np.zeros_like(demand), np.zeros_like(demand)
@@ -39,7 +43,7 @@ def play(shop, demand, days=None, advice=None, first=None):
         )
         sold = np.minimum(q, demand[:, t])
         costs[:, t] = (q - sold) + 3 * (demand[:, t] - sold)
-        shop.sold(date(t), sold)
+        shop.sold(date(t), sold, ran_out=q < demand[:, t] if sees_unmet else None)
     return orders, costs
 
 
@@ -88,12 +92,15 @@ def test_the_range_of_orders_follows_demand_and_advice():
     demand = np.concatenate([np.full((1, 30), 3.0), np.full((1, 60), 300.0), np.full((1, 60), 4.0)], axis=1)
     orders, _ = play(shop, demand)
     assert np.median(orders[0, 20:30]) in {3, 4}
-    assert 250 <= np.median(orders[0, 75:90]) <= 400  # a hundred times as much
+    assert 250 <= np.median(orders[0, 75:90]) <= 400  # after weeks in which more than was advised paid
     assert np.median(orders[0, -10:]) <= 8
     shop = new()
     orders, _ = play(shop, demand, advice={"oracle": demand})
     assert (orders[0, 30:40] == 300).all()  # a forecast is followed at once
+    # An order that is sold to the last unit never shows that no more were wanted, so that more is tried now and then.
     assert np.median(orders[0, 30:90]) == 300
+    orders, _ = play(new(), demand, advice={"oracle": demand}, sees_unmet=True)
+    assert (orders[0, 33:90] == 300).mean() > 0.8
 
 
 # What is learned
@@ -143,6 +150,15 @@ def test_history_is_learned_before_the_first_order():
         shop.learn({"date": ["2025-01-01"], "product": ["product 0"], "sold": [1]})
 
 
+def test_the_first_order_after_a_history_is_what_the_rules_advise():
+    demand = np.tile(np.array([[20.0], [300.0]]), 60)
+    rows = [(t, PRODUCTS[i], demand[i, t]) for t in range(60) for i in range(2)]
+    for seed in range(20):
+        shop = new(seed=seed)
+        shop.learn(pd.DataFrame(rows, columns=["date", "product", "sold"]))
+        assert shop.order(60, PRODUCTS[:2], first=[1, 1]).tolist() == [20, 300]
+
+
 def test_history_knows_sold_out_days():
     days = [date(t) for t in range(40)]
     table = {"date": days, "product": ["a"] * 40, "sold": [10] * 40}
@@ -164,10 +180,11 @@ def test_sales_can_be_corrected_until_the_next_order():
     for shop in shops:
         play(shop, demand)
     orders = [shop.order(date(10), PRODUCTS) for shop in shops]
-    shops[0].sold(date(10), np.zeros(6))
+    shops[0].sold(date(10), orders[0] // 2)
     shops[0].sold(date(10), {product: int(q) for product, q in zip(PRODUCTS, orders[0], strict=True)})
     shops[1].sold(date(10), orders[1])
     assert shops[0].order(date(11), PRODUCTS).tolist() == shops[1].order(date(11), PRODUCTS).tolist()
+    assert shops[0].report().columns["sold"].tolist() == shops[1].report().columns["sold"].tolist()
     with pytest.raises(OutcomeError, match=r"No orders of datetime.date\(2026, 1, 15\) are open"):
         shops[0].sold(date(10), np.zeros(6))
 
@@ -188,6 +205,21 @@ def test_reports_come_late_or_never():
     shop.sold(date(60 - PATIENCE), {PRODUCTS[5]: 0})
     shop.order(date(60), PRODUCTS)
     assert shop.report().columns["days"].tolist()[-1] == 2
+
+
+def test_orders_stay_where_they_are_while_no_report_comes():
+    shop = new()
+    for t in range(3 * PATIENCE):
+        order = shop.order(date(t), PRODUCTS, first=8)
+    assert (order <= 16).all()
+    shop.sold(date(t), np.minimum(order, 5))
+    assert (shop.order(date(t + 1), PRODUCTS) <= 12).all()
+    shop = new()
+    play(shop, demand_of(60))
+    last = shop.order(date(60), PRODUCTS)
+    for t in range(61, 61 + 200):  # and nobody remembers what was sold
+        order = shop.order(date(t), PRODUCTS)
+    assert (order <= 4 * last + 1).all()
 
 
 def test_other_quantities_may_be_made():
@@ -234,6 +266,37 @@ def test_ran_out_says_more_than_sales():
     assert orders[0] > 10
 
 
+def test_a_series_is_read_by_its_index_if_that_names_products():
+    for products, other in ((["b", "a"], ["a", "b"]), ([7, 3], [3, 7])):
+        shop = new()
+        shop.order("2026-01-05", products, {"boss": pd.Series([20, 10], index=other)})
+        for sales in ([8, 18], pd.Series([8, 18]), pd.Series([18, 8], index=other)):
+            shop.sold("2026-01-05", sales)
+            assert shop.contents()[1]["day.0.sold"].tolist() == [8, 18]
+        shop.sold("2026-01-05", pd.Series([1, 2, 3])[[0, 2]])  # a part of a column keeps its numbers as index
+        assert shop.contents()[1]["day.0.sold"].tolist() == [1, 3]
+        with pytest.raises(OutcomeError, match=f"The sales of {other[0]!r}: there are two"):
+            shop.sold("2026-01-05", pd.Series([1, 2], index=other[:1] * 2))
+
+
+def test_days_are_dates_or_whole_numbers_and_nothing_like_them():
+    for wrong in (20260105, "20260105", "05.01.2026", "2026-01", 2**70, float("nan"), None, pd.NaT, True):
+        with pytest.raises(FamilyError, match="date "):
+            new().order(wrong, ["a"], first=1)
+    berlin = pd.Timestamp("2026-01-05", tz="Europe/Berlin")
+    shop = new()
+    assert shop.order(berlin, ["a"], first=3) == shop.order("2026-01-05", ["a"], first=9)
+    shop.learn({"date": ["2026-02-01"], "product": ["b"], "sold": [4]})
+    with pytest.raises(FamilyError, match="The sales of 2026-02-01 were learned already, and 2026-01-06"):
+        shop.order("2026-01-06", ["a"])
+    days = [new(cycle=1), new(cycle=1)]
+    for t in range(40):  # negative numbers too
+        orders = [each.order(first + t, ["a"], first=5) for each, first in zip(days, (-500, 100), strict=True)]
+        assert orders[0] == orders[1]
+        for each, first in zip(days, (-500, 100), strict=True):
+            each.sold(first + t, np.minimum(orders[0], 20))
+
+
 @pytest.mark.parametrize(
     ("sales", "message"),
     [
@@ -266,6 +329,10 @@ def test_other_wrong_input_is_refused():
         shop.order("tomorrow", ["a"], first=5)
     with pytest.raises(AdviceError, match="The advice of 'x' of 'b' must be a number from 0, not -2"):
         shop.order(1, ["a", "b"], {"x": [1, -2]})
+    with pytest.raises(AdviceError, match="The name of an adviser is text, not ''"):
+        shop.order(1, ["a"], {"": [1]})  # which no file could be read with
+    with pytest.raises(AdviceError, match="a dict of numbers is by product, and there is no product 'baker'"):
+        shop.order(1, ["a"], {"baker": 5}, first=3)
     with pytest.raises(AdviceError, match="'ratio' is the name of a built-in adviser"):
         shop.order(1, ["a"], {"ratio": [1]})
     with pytest.raises(AdviceError, match="At most 15 advisers of your own are taken, and this would be 16"):
@@ -281,16 +348,24 @@ def test_other_wrong_input_is_refused():
         shop.sold(3, [5], ran_out=[1])
     with pytest.raises(OutcomeError, match="table with the columns date, product and sold"):
         shop.learn({"date": [1], "sold": [3]})
+    with pytest.raises(OutcomeError, match=r"not 'sales.csv'. Read a file first, as with pandas.read_csv, and give"):
+        shop.learn("sales.csv")
     with pytest.raises(OutcomeError, match="'b' has two rows for 1"):
         shop.learn({"date": [1, 1], "product": ["b", "b"], "sold": [3, 4]})
     with pytest.raises(OutcomeError, match="5 of 'b' were sold on a day on which 4 were ordered"):
         shop.learn({"date": [1], "product": ["b"], "sold": [5], "order": [4]})
+    with pytest.raises(OutcomeError, match="ran_out of 'b' is True on a day with 3 of 4 sold"):
+        shop.learn({"date": [1], "product": ["b"], "sold": [3], "order": [4], "ran_out": [True]})
     with pytest.raises(AdviceError, match="There is no adviser 'boss'"):
         shop.report("boss")
-    with pytest.raises(LearnerError, match="holding must be a finite number of at least 0, not -1"):
+    with pytest.raises(LearnerError, match=r"holding must be a number from 0 to 1e\+15, not -1"):
         sl.Newsvendor(holding=-1, shortage=3)
     with pytest.raises(LearnerError, match="must not both be 0"):
         sl.Newsvendor(holding=0, shortage=0)
+    with pytest.raises(LearnerError, match="holding has no prices: give one number, or a price for each product"):
+        sl.Newsvendor(holding={}, shortage=3)
+    with pytest.raises(SidelongError, match="what must be 'products' or 'advisers', not 'adviser'"):
+        shop.report().to_pandas("adviser")
     assert shop.products == ["a"]
 
 
@@ -305,6 +380,29 @@ def test_prices_by_product():
     assert b < 47
     with pytest.raises(FamilyError, match="holding has no price for 'c'"):
         shop.order(80, ["c"], first=1)
+
+
+def test_products_that_come_get_prices_of_their_own(tmp_path):
+    shop = new(holding={"a": 1}, shortage={"a": 2})
+    shop.order(1, ["a"], first=5)
+    with pytest.raises(FamilyError, match=r"holding has no price for 'b'. Give it first: add_prices\(holding=...\)"):
+        shop.order(2, ["a", "b"], first=5)
+    shop.add_prices(holding={"a": 1, "b": 1}, shortage={"b": 9})
+    shop.save(tmp_path / "shop")
+    shop = sl.Newsvendor.load(tmp_path / "shop")
+    assert shop.order(2, ["a", "b"], first=5).size == 2
+    shop.sold(2, {"b": 5})
+    shop.order(3, ["a"])
+    report = shop.report()
+    assert report.paid.guess == 9  # one more was wanted, as a guess
+    with pytest.raises(
+        LearnerError, match="shortage of 'a' is 2, and what was paid is counted with it: it cannot become 3"
+    ):
+        shop.add_prices(holding={"c": 1}, shortage={"a": 3})
+    with pytest.raises(FamilyError, match="holding has no price for 'c'"):  # so nothing was added
+        shop.order(4, ["c"], first=1)
+    with pytest.raises(LearnerError, match="shortage must be by product, for the shop and here: it is 3"):
+        new(holding={"a": 1}).add_prices(shortage={"b": 1})
 
 
 def test_a_mean_forecast_is_raised_to_the_level_that_pays():
@@ -352,6 +450,127 @@ def test_a_loaded_shop_goes_on_to_the_bit(tmp_path):
         sl.Newsvendor.load(tmp_path / "agent.sidelong")
 
 
+@pytest.fixture(scope="module")
+def saved():
+    """A shop with prices and mean forecasts, some days of which are outstanding."""
+    shop, demand = new(holding=dict.fromkeys(PRODUCTS, 1.0)), demand_of(30)
+    play(shop, demand, advice={"forecast": demand_of(30, seed=5)})
+    for t in (30, 31):
+        shop.order(date(t), PRODUCTS[t - 30 :], {"mean": sl.Forecast(np.full(36 - t, 20.0), kind="mean")}, first=3)
+        shop.sold(date(t), {PRODUCTS[1]: 0})
+    return shop.contents()
+
+
+def go_on_or_refuse(header, arrays):
+    """Load a file with this in it, and play on if it is taken; tell whether it is."""
+    packed = state_file.pack(header, arrays)
+    try:
+        shop = sl.Newsvendor.from_contents(*state_file.unpack(packed, "the file"), "the file")
+    except StateFileError:
+        return False
+    with contextlib.suppress(SidelongError):  # such as a day before the last one, a price that is not there
+        for t in (32, 33):
+            orders = shop.order(date(t), PRODUCTS, first=3)
+            assert (orders >= 0).all()
+            shop.sold(date(t), orders)
+        str(shop.report())
+    return True
+
+
+ODD = [None, True, -1, 0, 1, 2**40, 2**70, 1e308, float("nan"), "", "x", [], [1], [None], {}, {"a": 1}, [[]], "blend"]
+
+
+def test_whatever_stands_in_the_header_of_a_shop_is_read_or_refused(saved):
+    header, arrays = saved
+    rng = random.Random(1)
+    assert go_on_or_refuse(header, arrays)
+    for name in header:
+        for odd in ODD:
+            go_on_or_refuse(header | {name: odd}, arrays)
+        assert not go_on_or_refuse({k: each for k, each in header.items() if k != name}, arrays)
+    for _ in range(200):  # one value in a list or a dict
+        other = json.loads(json.dumps(header))
+        place = other[rng.choice(["prices", "names", "expected", "days"])]
+        at = rng.choice(list(place) if isinstance(place, dict) else range(len(place)))
+        place[at] = rng.choice(ODD)
+        go_on_or_refuse(other, arrays)
+
+
+@pytest.mark.parametrize("how", ["number", "type", "shape", "absent"])
+def test_whatever_stands_in_an_array_of_a_shop_is_read_or_refused(saved, how):
+    header, arrays = saved
+    rng = np.random.default_rng(1)
+    for name in [each for each in arrays if each != "family"]:
+        for _ in range(6 if how == "number" else 1):
+            array = arrays[name].copy()
+            if how == "number":
+                odd = [0, 1, 5, 0.5, 2.0**40, 1e300, -1, np.nan] if array.dtype.kind == "f" else [0, 1, 5, 2**40, -1]
+                value = rng.choice(odd)
+                if array.dtype.itemsize < 8:
+                    value = np.clip(value, -1, 255 if array.dtype.kind == "u" else 1e30)
+                with np.errstate(all="ignore"):
+                    array.reshape(-1)[rng.integers(array.size)] = np.asarray(value).astype(array.dtype)
+            elif how == "type":
+                with np.errstate(all="ignore"):
+                    array = array.astype("<i4" if array.dtype.kind == "f" else "<f8")
+            elif how == "shape":
+                array = array[..., None] if rng.integers(2) else array.reshape(-1)[:-1]
+            changed = {k: each for k, each in arrays.items() if k != name} | ({} if how == "absent" else {name: array})
+            taken = go_on_or_refuse(header, changed)
+            assert not taken or how == "number"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("price", -1.0),
+        ("usual", 1e12),
+        ("history.sold", -1.0),
+        ("history.expected.0", np.inf),
+        ("ledger.paid", np.nan),
+        ("ledger.advised", np.inf),
+        ("ledger.lately", np.nan),
+        ("day.0.row", 17),
+        ("day.0.round", 9),
+        ("day.0.drawn", 24),
+        ("day.0.arm", -1),
+        ("day.0.orders", 0.5),
+        ("day.0.advice", -3.0),
+        ("day.0.made", 1e13),
+        ("day.1.sold", 1e9),
+        ("day.1.ran_out", 2),
+    ],
+)
+def test_a_number_of_a_shop_outside_its_range_is_refused(saved, name, value):
+    header, arrays = saved
+    array = arrays[name].copy()
+    array.reshape(-1)[array.size // 2] = value
+    with pytest.raises(StateFileError, match=re.escape("the file holds")):
+        sl.Newsvendor.from_contents(header, arrays | {name: array}, "the file")
+
+
+def test_a_shop_with_another_family_is_refused(saved):
+    header, arrays = saved
+    own, parts = state_file.unpack(arrays["family"].tobytes(), "the file")
+    rng = np.random.default_rng(1)
+
+    def load(own, parts):
+        packed = np.frombuffer(state_file.pack(own, parts), np.uint8)
+        return go_on_or_refuse(header, arrays | {"family": packed})
+
+    assert load(own, parts)
+    assert not load(*sl.Family("glance", sl.graphs.nested(24)).contents())
+    assert not load(own | {"advisers": ["blend", "somebody"]}, parts)
+    assert not load(own | {"scale": [0.0, 2.0]}, parts)
+    assert not load(own | {"certificate": True}, parts)
+    for _ in range(60):
+        name = str(rng.choice(list(parts)))
+        array = parts[name].copy()
+        if array.size:
+            array.reshape(-1)[rng.integers(array.size)] = rng.choice([0, 1, 5, 100])
+        load(own, parts | {name: array})
+
+
 def test_the_report_bounds_what_the_shop_cannot_see():
     shop, demand = new(), demand_of(150)
     said = {"forecast": demand_of(150, seed=9)}
@@ -368,6 +587,18 @@ def test_the_report_bounds_what_the_shop_cannot_see():
     assert (report.columns["saved_at_least"] <= by_product).all()
     assert (by_product <= report.columns["saved_at_most"]).all()
     assert sum(each.weight for each in report.advisers) == pytest.approx(1)
+
+
+def test_what_is_guessed_to_be_paid_is_never_more_than_at_most():
+    shop = new()
+    for t, order in enumerate([0, 60, 60]):  # it sold out each time, and never more was sold on a day
+        shop.made(t, shop.order(t, ["a"], first=60) * 0 + order)
+        shop.sold(t, [order])
+    shop.order(3, ["a"])
+    report = shop.report()
+    assert report.paid.low == 0
+    assert report.paid.low < report.paid.guess <= report.paid.high
+    assert (report.columns["paid"] <= report.columns["paid_at_most"]).all()
 
 
 def test_the_report_is_a_table_a_figure_and_a_page(tmp_path):

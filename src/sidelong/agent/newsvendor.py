@@ -8,36 +8,27 @@ out itself: which multiple of the blend is cheapest.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from sidelong.agent import order_arms, order_rules, state_file
-from sidelong.agent.codec import reading
+from sidelong.agent import order_arms, order_rules, shop_file, state_file
 from sidelong.agent.family import Family
-from sidelong.agent.forecasts import Forecast
 from sidelong.agent.newsvendor_report import NewsvendorReport
+from sidelong.agent.ordered_day import OrderedDay, by_part
 from sidelong.agent.sales_history import SalesHistory
-from sidelong.agent.shop_columns import (
-    day_name,
-    read_day,
-    read_flags,
-    read_products,
-    read_units,
-    refuse,
-)
+from sidelong.agent.shop_arguments import read_advice, read_first, read_history, read_prices
+from sidelong.agent.shop_columns import MOST_UNITS, day_name, read_day, read_flags, read_products, read_units, refuse
+from sidelong.agent.shop_file import BLEND, SavedShop
 from sidelong.agent.shop_ledger import Ledger
-from sidelong.checks import check_number, check_whole, short
-from sidelong.errors import AdviceError, FamilyError, LearnerError, OutcomeError, StateFileError
+from sidelong.checks import check_whole, short
+from sidelong.errors import AdviceError, FamilyError, LearnerError, OutcomeError
 from sidelong.graphs.families import nested
 from sidelong.keys import Keys
 from sidelong.outcomes.stock import revealed_by_sales
-from sidelong.tables import as_list, names_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from os import PathLike
 
     import numpy.typing as npt
@@ -46,39 +37,8 @@ if TYPE_CHECKING:
 
     Prices = float | Mapping[Key, float]
 
-#: The name of the mean of all advice.
-BLEND = "blend"
 #: A day whose sales have not come is given up after so many days.
 PATIENCE = 35
-_VERSION = 1
-
-
-@dataclass
-class _OrderedDay:
-    """Products that were ordered together, with a row for each in every array."""
-
-    day: int
-    row: np.ndarray  #: of the product
-    round: np.ndarray  #: of its decision
-    drawn: np.ndarray  #: the arm that was drawn
-    arm: np.ndarray  #: the arm that was ordered: another one for a first order
-    orders: np.ndarray  #: that each arm stands for
-    advice: np.ndarray  #: a whole order of each adviser, NaN for silence
-    made: np.ndarray
-    sold: np.ndarray  #: NaN while it is not known
-    ran_out: np.ndarray  #: 1, 0, or -1 if nobody said
-
-    @property
-    def ordered(self) -> np.ndarray:
-        """What was ordered."""
-        return np.asarray(self.orders[np.arange(self.row.size), self.arm])
-
-    def some(self, chosen: np.ndarray) -> _OrderedDay:
-        """Return some products of it."""
-        return replace(self, **{name: getattr(self, name)[chosen] for name in _COLUMNS})
-
-
-_COLUMNS = [each.name for each in fields(_OrderedDay)][1:]
 
 
 class Newsvendor:
@@ -101,7 +61,7 @@ class Newsvendor:
     """
 
     def __init__(self, *, holding: Prices, shortage: Prices, seed: int = 0, cycle: int = 7) -> None:
-        self._prices = {"holding": _read_prices("holding", holding), "shortage": _read_prices("shortage", shortage)}
+        self._prices = {"holding": read_prices("holding", holding), "shortage": read_prices("shortage", shortage)}
         self._cycle = check_whole(LearnerError, "cycle", cycle, 1, 366)
         free = [None if isinstance(each, dict) else each for each in self._prices.values()]
         if free == [0.0, 0.0]:
@@ -113,8 +73,8 @@ class Newsvendor:
         self._names = [*order_rules.names(self._cycle), BLEND]  #: of all who have advised, the rules first
         self._ledger = Ledger(0, len(self._names))
         self._price = np.empty((0, 2))  #: holding and shortage of each product
-        self._usual = np.empty(0)  #: what was last ordered of each product
-        self._days: list[_OrderedDay] = []  #: those whose sales are not learned yet, the oldest first
+        self._usual = np.empty(0)  #: what was last ordered of each product when somebody advised, or first
+        self._days: list[OrderedDay] = []  #: those whose sales are not learned yet, the oldest first
         self._today: int | None = None  #: the last day that was ordered for
         self._is_date: bool | None = None  #: whether days are dates
 
@@ -139,6 +99,34 @@ class Newsvendor:
     def adviser_names(self) -> tuple[str, ...]:
         """The names of the built-in rules, of their blend, and of all who have advised."""
         return tuple(self._names)
+
+    def add_prices(
+        self, *, holding: Mapping[Key, float] | None = None, shortage: Mapping[Key, float] | None = None
+    ) -> None:
+        """Give the prices of products that are still to come, by product, if the others have theirs by product.
+
+        Args:
+            holding: what a unit that is left over costs, as for a new shop.
+            shortage: what a unit that was wanted and not there costs, as for a new shop.
+        """
+        prices = dict(self._prices)
+        for name, given in {"holding": holding, "shortage": shortage}.items():
+            if given is None:
+                continue
+            known, more = prices[name], read_prices(name, given)
+            if not isinstance(known, dict) or not isinstance(more, dict):
+                raise LearnerError(
+                    f"{name} must be by product, for the shop and here: it is {short(known)}, and {short(more)} is new."
+                )
+            there = set(self._products.listed)
+            for key, price in more.items():
+                if key in there and price != known[key]:
+                    raise LearnerError(
+                        f"{name} of {short(key)} is {known[key]:g}, and what was paid is counted with it: it cannot "
+                        f"become {price:g}."
+                    )
+            prices[name] = known | more
+        self._prices = prices
 
     # Orders
 
@@ -165,16 +153,18 @@ class Newsvendor:
         """
         day, is_date = self._read_day(date)
         listed = read_products(products)
-        given = _read_advice(advice, listed)
+        given = read_advice(advice, listed, self._products.listed)
         self._check_names(given)
-        begin = _read_first(first, listed)
+        begin = read_first(first, listed)
         row = self._products.find(listed)
         new = self._products.new_among(listed, row)
         prices = self._prices_of(new)
-        if self._today is not None and day < self._today:
+        if day < self._history.today:
+            which = "orders" if self._history.today == self._today else "sales"
+            done = "made" if which == "orders" else "learned"
             raise FamilyError(
-                f"The orders of {self._say(self._today)} were made already, and {self._say(day)} is before that. "
-                f"Orders go forward in time; past sales are for learn."
+                f"The {which} of {self._say(self._history.today)} were {done} already, and {self._say(day)} is before "
+                f"that. Orders go forward in time; past sales are for learn."
             )
         known = row >= 0
         known[known] = ~np.isnan(self._usual[row[known]])
@@ -210,7 +200,7 @@ class Newsvendor:
         advice, at = self._advice(day, row, given), self._names.index(BLEND)
         usual = np.where(np.isnan(self._usual[row]), first, self._usual[row])
         blend = self._blend(advice)
-        advice[:, at] = reference = np.where(np.isnan(blend), usual, blend)
+        advice[:, at] = reference = np.minimum(np.where(np.isnan(blend), usual, blend), MOST_UNITS)
         advice = np.rint(advice)
         asked = [at, *range(at + 1, len(self._names))]
         dear = self._ledger.dear()[asked]
@@ -221,11 +211,12 @@ class Newsvendor:
             rows[self._names[m]] = said = np.zeros(orders.shape)
             said[np.flatnonzero(arm >= 0), arm[arm >= 0]] = 1.0
         drawn = self._family.rows.ask(row, None, rows)
-        chosen = np.where(np.isnan(self._usual[row]), arms[:, 0], drawn.arms)  # a first order is what is advised
+        chosen = np.where(drawn.rounds == 1, arms[:, 0], drawn.arms)  # a first order is what is advised
         nothing = np.full(row.size, np.nan), np.full(row.size, -1, np.int8)
-        part = _OrderedDay(day, row, drawn.rounds, drawn.arms, chosen, orders, advice, np.empty(0), *nothing)
+        part = OrderedDay(day, row, drawn.rounds, drawn.arms, chosen, orders, advice, np.empty(0), *nothing)
         part.made = part.ordered
-        self._usual[row] = np.maximum(part.made, 1.0)
+        # Where nobody knows anything, orders are multiples of the same number, and not each of the one before.
+        self._usual[row] = np.maximum(np.where(np.isnan(blend), reference, part.made), 1.0)
         self._days.append(part)
 
     def _advice(self, day: int, row: np.ndarray, given: dict[str, tuple[np.ndarray, str]]) -> np.ndarray:
@@ -241,7 +232,8 @@ class Newsvendor:
                 made[name] = np.where(np.isnan(scaled), values, scaled)
                 self._history.expect(day, row, values, name)
         silent = np.full(row.size, np.nan)
-        return np.stack([made.get(name, silent) for name in self._names], axis=1).astype(np.float64)
+        columns = [made.get(name, silent) for name in self._names]
+        return np.asarray(np.minimum(np.stack(columns, axis=1), MOST_UNITS), np.float64)
 
     def _blend(self, advice: np.ndarray) -> np.ndarray:
         """Return the mean of all advice, by weight; NaN where everybody is silent."""
@@ -270,7 +262,7 @@ class Newsvendor:
                 f"{sold[at]:g} of {short(products[at])} were sold, and no more than were made can be: {made[at]:g}."
             ),
         )
-        for part, each in _by_part(parts, made):
+        for part, each in by_part(parts, made):
             part.made = np.where(np.isnan(each), part.made, each)
 
     def sold(self, date: Any, sales: Any, ran_out: Any = None) -> None:
@@ -307,7 +299,7 @@ class Newsvendor:
                 f"ran_out of {short(products[at])} is True, but {made[at] - sold[at]:g} of {made[at]:g} were left."
             ),
         )
-        for part, each, said in _by_part(parts, sold, flags):
+        for part, each, said in by_part(parts, sold, flags):
             told = ~np.isnan(each)
             part.sold = np.where(told, each, part.sold)
             part.ran_out = np.where(told, said, part.ran_out)
@@ -322,15 +314,11 @@ class Newsvendor:
                 order, days on which as much was sold count as sold out; with a column ran_out, True and False say it.
                 Without either, what was sold is taken to be what was wanted.
         """
-        names = names_of(history)
-        if names is None or not {"date", "product", "sold"} <= set(names):
-            raise OutcomeError(
-                f"history must be a table with the columns date, product and sold, not {short(names or history)}."
-            )
-        products = as_list(history["product"])
-        days = [self._read_day(each) for each in as_list(history["date"])]
-        keys = list(dict.fromkeys(products))
-        row = self._products.find(read_products(keys))
+        past = read_history(history, self._read_day)
+        if not past.products:
+            return 0
+        keys = list(dict.fromkeys(past.products))
+        row = self._products.find(keys)
         new = self._products.new_among(keys, row)
         prices = self._prices_of(new)
         ordered = {each for part in self._days for each in part.row.tolist()}
@@ -339,41 +327,11 @@ class Newsvendor:
             OutcomeError,
             lambda at: f"{short(keys[at])} was ordered here already, so that its sales are for sold, not for learn.",
         )
-        if len({is_date for _, is_date in days}) > 1:
-            raise OutcomeError("The column date has dates and whole numbers. Use one kind.")
-        sold = read_units("The sales", history["sold"], products, OutcomeError, whole=True)
-        made = sold + 1.0
-        if "order" in names:
-            made = read_units("The order", history["order"], products, OutcomeError, whole=True)
-            refuse(
-                ~(sold <= made) & ~np.isnan(sold),
-                OutcomeError,
-                lambda at: (
-                    f"{sold[at]:g} of {short(products[at])} were sold on a day on which {made[at]:g} were ordered."
-                ),
-            )
-        flags = (
-            read_flags("ran_out", history["ran_out"], products, OutcomeError)
-            if "ran_out" in names
-            else np.full(sold.size, -1)
-        )
-        short_ = np.where(flags < 0, sold >= made, flags == 1)
-        day = np.array([each for each, _ in days], np.int64)
-        known = np.flatnonzero(~np.isnan(sold))
-        of = [products[at] for at in known.tolist()]
-        pairs = list(zip(day[known].tolist(), of, strict=True))
-        if len(set(pairs)) < len(pairs):
-            (when, product), _ = Counter(pairs).most_common(1)[0]
-            raise OutcomeError(
-                f"{short(product)} has two rows for {day_name(when, is_date=days[0][1])}. Give one for each day."
-            )
-        if not known.size:
-            return 0
-        self._is_date = days[0][1]
+        self._is_date = past.is_date
         if new:
             self._add(new, prices)
-        self._replay(day[known], self._products.find(of), sold[known], short_[known])
-        return int(known.size)
+        self._replay(past.day, self._products.find(past.products), past.sold, past.short)
+        return len(past.products)
 
     def _replay(self, day: np.ndarray, row: np.ndarray, sold: np.ndarray, short: np.ndarray) -> None:
         """Write past sales, day after day, and let the blend know what the rules would have ordered."""
@@ -405,7 +363,7 @@ class Newsvendor:
                     left.append(waits)
         self._days = left
 
-    def _learn_part(self, part: _OrderedDay) -> None:
+    def _learn_part(self, part: OrderedDay) -> None:
         """Learn the sales of some products of a day."""
         closed = (part.made == 0) & (part.ordered > 0)  # nothing could be sold
         if closed.any():
@@ -491,7 +449,9 @@ class Newsvendor:
         for name, prices in self._prices.items():
             if isinstance(prices, dict):
                 if lacking := [key for key in new if key not in prices]:
-                    raise FamilyError(f"{name} has no price for {short(lacking[0])}. Give one for each product.")
+                    raise FamilyError(
+                        f"{name} has no price for {short(lacking[0])}. Give it first: add_prices({name}=...)."
+                    )
                 columns.append([prices[key] for key in new])
             else:
                 columns.append([prices] * len(new))
@@ -523,7 +483,7 @@ class Newsvendor:
         parts = [part for part in self._days if part.day == day]
         return {row: q for part in parts for row, q in zip(part.row.tolist(), part.ordered.tolist(), strict=True)}
 
-    def _ordered_on(self, date: Any) -> tuple[list[_OrderedDay], list[Key]]:
+    def _ordered_on(self, date: Any) -> tuple[list[OrderedDay], list[Key]]:
         """Return what was ordered on a day and is not learned yet, and its products."""
         day, _ = self._read_day(date)
         parts = [part for part in self._days if part.day == day]
@@ -535,105 +495,42 @@ class Newsvendor:
 
     # Files
 
+    def contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return everything, as the header and the arrays of a state file."""
+        return shop_file.write(
+            SavedShop(
+                self._prices,
+                self._cycle,
+                self._names,
+                self._today,
+                self._is_date,
+                self._family,
+                self._products,
+                self._history,
+                self._ledger,
+                self._price,
+                self._usual,
+                self._days,
+            )
+        )
+
     def save(self, path: str | PathLike[str]) -> None:
         """Write everything to a file, from which `load` goes on as if it had never stopped."""
-        prices = {
-            name: [list(pair) for pair in each.items()] if isinstance(each, dict) else each
-            for name, each in self._prices.items()
-        }
-        header = {
-            "kind": "newsvendor",
-            "newsvendor": _VERSION,
-            "prices": prices,
-            "cycle": self._cycle,
-            "names": self._names,
-            "today": self._today,
-            "is_date": self._is_date,
-            "history_today": self._history.today,
-            "expected": list(self._history.expected),
-            "days": [part.day for part in self._days],
-        }
-        family = np.frombuffer(state_file.pack(*self._family.contents()), np.uint8)
-        arrays: dict[str, np.ndarray] = {"family": family, "price": self._price, "usual": self._usual}
-        arrays |= {"sold": self._history.sold, "ran_out": self._history.ran_out}
-        arrays |= {f"expected.{k}": each for k, each in enumerate(self._history.expected.values())}
-        arrays |= {f"ledger.{name}": getattr(self._ledger, name) for name in ("paid", "advised", "lately")}
-        for k, part in enumerate(self._days):
-            arrays |= {f"day.{k}.{name}": getattr(part, name) for name in _COLUMNS}
-        state_file.write(path, header, arrays)
+        state_file.write(path, *self.contents())
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
         """Go on from a file that `save` wrote."""
-        header, arrays = state_file.read(path)
-        if header.get("kind") != "newsvendor" or header.get("newsvendor") != _VERSION:
-            raise StateFileError(
-                f"{path} was not saved by a Newsvendor of this version: it holds {header.get('kind', 'no kind')!r}."
-            )
-        with reading(path):
-            prices = {name: dict(each) if isinstance(each, list) else each for name, each in header["prices"].items()}
-            shop = cls(holding=prices["holding"], shortage=prices["shortage"], cycle=header["cycle"])
-            shop._family = Family.from_contents(*state_file.unpack(arrays["family"].tobytes(), path), path)
-            shop._products.add(shop._family.keys)
-            shop._names, shop._today, shop._is_date = header["names"], header["today"], header["is_date"]
-            shop._price, shop._usual = arrays["price"], arrays["usual"]
-            shop._history.today = header["history_today"]
-            shop._history.sold, shop._history.ran_out = arrays["sold"], arrays["ran_out"]
-            shop._history.expected = {name: arrays[f"expected.{k}"] for k, name in enumerate(header["expected"])}
-            for name in ("paid", "advised", "lately"):
-                setattr(shop._ledger, name, arrays[f"ledger.{name}"])
-            for k, day in enumerate(header["days"]):
-                shop._days.append(_OrderedDay(day, *(arrays[f"day.{k}.{name}"] for name in _COLUMNS)))
+        return cls.from_contents(*state_file.read(path), path)
+
+    @classmethod
+    def from_contents(cls, header: dict[str, Any], arrays: dict[str, np.ndarray], path: str | PathLike[str]) -> Self:
+        """Go on from what `contents` returned; `path` is what messages call the place it was kept in."""
+        shop = cls.__new__(cls)
+        for name, part in shop_file.read(path, header, arrays)._asdict().items():
+            setattr(shop, f"_{name}", part)
         return shop
 
     def __repr__(self) -> str:
         when = "" if self._today is None else f", ordered for {self._say(self._today)}"
         return f"<Newsvendor: {len(self._products):,} products{when}>"
-
-
-def _read_prices(name: str, given: Any) -> float | dict[Key, float]:
-    """Return one price, or a price by product."""
-    if isinstance(given, Mapping) or hasattr(given, "items"):
-        prices = {_plain_key(key): price for key, price in given.items()}
-        return {
-            key: check_number(LearnerError, f"{name} of {short(key)}", price, least=0) for key, price in prices.items()
-        }
-    return check_number(LearnerError, name, given, least=0)
-
-
-def _plain_key(key: Any) -> Any:
-    return key.item() if hasattr(key, "item") else key
-
-
-def _read_advice(advice: Any, products: list[Key]) -> dict[str, tuple[np.ndarray, str]]:
-    """Return a number for each product by the name of each adviser, and of which kind it is."""
-    if advice is None:
-        return {}
-    named = isinstance(advice, Mapping) and all(isinstance(each, str) for each in advice)
-    by_name = (
-        advice
-        if named and not all(np.isscalar(each) or each is None for each in advice.values())
-        else {"advice": advice}
-    )
-    made = {}
-    for name, each in by_name.items():
-        kind = each.kind if isinstance(each, Forecast) else "quantile"
-        values = each.values if isinstance(each, Forecast) else each
-        if values is not None:
-            made[name] = read_units(f"The advice of {name!r}", values, products, AdviceError, whole=False), kind
-    return made
-
-
-def _read_first(first: Any, products: list[Key]) -> np.ndarray:
-    """Return the first order of each product, NaN where none is given."""
-    if first is None:
-        return np.full(len(products), np.nan)
-    if not hasattr(first, "__len__"):
-        first = [first] * len(products)
-    return np.asarray(np.rint(read_units("The first order", first, products, AdviceError, whole=False)))
-
-
-def _by_part(parts: list[_OrderedDay], *columns: np.ndarray) -> Any:
-    """Return each part with its share of columns that have all products of the day."""
-    ends = np.cumsum([part.row.size for part in parts])[:-1]
-    return zip(parts, *(np.split(column, ends) for column in columns), strict=True)

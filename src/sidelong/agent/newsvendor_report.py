@@ -24,7 +24,9 @@ from sidelong.agent.shop_ledger import (
     OUT_UNITS,
     SOLD,
 )
+from sidelong.checks import check_one_of
 from sidelong.display.tables import data_frame, html_table, text_table
+from sidelong.errors import SidelongError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +39,8 @@ _NOTES = (
     "Where something was left over, the demand was seen, and the cost is known.",
     (
         "Where a product sold out, nobody knows how many more were wanted. What was paid on such days is at least 0, "
-        "and at most what it would be if as many had been wanted as were ever sold of the product on one day."
+        "and at most what it would be if as many had been wanted as were ever sold of the product on one day, or what "
+        "is guessed, if that is more."
     ),
     (
         "What an adviser would have paid beyond what was paid has bounds that hold whatever was wanted. The guess "
@@ -88,14 +91,16 @@ class NewsvendorReport:
         before: str,
     ) -> None:
         shortage = prices[:, 1]
-        high = paid[:, KNOWN] + shortage * (paid[:, OUT_DAYS] * paid[:, MOST] - paid[:, OUT_UNITS])
+        guess = paid[:, KNOWN] + paid[:, GUESS]
+        if_most = paid[:, KNOWN] + shortage * (paid[:, OUT_DAYS] * paid[:, MOST] - paid[:, OUT_UNITS])
+        high = np.maximum(if_most, guess)  # a product that nearly always sells out: the guess is beyond what ever sold
         place = list(names).index(before)
         sums = advised.sum(axis=0)
         self.before = before  #: the adviser whose cost counts as that of before
         self.days = int(paid[:, DAYS].sum())  #: of a product
         self.known = float(paid[:, KNOWN].sum())  #: what was paid on days whose demand was seen
         self.unseen = int(paid[:, OUT_DAYS].sum())  #: days whose demand was not
-        self.paid = Money(self.known, self.known + float(paid[:, GUESS].sum()), float(high.sum()))
+        self.paid = Money(self.known, float(guess.sum()), float(high.sum()))
         self.saved = Money(*(float(each) for each in sums[place, [LOW, MORE, HIGH]]))  #: by not following `before`
         self.advisers = [_adviser(*each) for each in zip(names, sums, weights.tolist(), strict=True)]
         own = advised[:, place]
@@ -107,7 +112,7 @@ class NewsvendorReport:
             "sold": paid[:, SOLD],
             "sold_out": paid[:, OUT_DAYS].astype(np.int64),
             "known": paid[:, KNOWN],
-            "paid": paid[:, KNOWN] + paid[:, GUESS],
+            "paid": guess,
             "paid_at_most": high,
             "saved": own[:, MORE],
             "saved_at_least": own[:, LOW],
@@ -116,7 +121,7 @@ class NewsvendorReport:
 
     def to_pandas(self, what: str = "products") -> Any:  # pandas is optional
         """Return a pandas.DataFrame with a row for each of the "products", or for each of the "advisers"."""
-        if what == "products":
+        if check_one_of(SidelongError, "what", what, ("products", "advisers")) == "products":
             return data_frame(self.columns)
         rows = [
             {**each._asdict(), "more": each.more.guess, "more_at_least": each.more.low, "more_at_most": each.more.high}

@@ -90,7 +90,29 @@ class Regressor(Protocol):
         """Return everything, as a part of the header and arrays of a state file."""
 
 
-class Ridge:
+class OneModel:
+    """A regressor with one reader of features, and one row of predictions."""
+
+    _n_arms: int
+    _reader: Reader
+
+    @property
+    def kind(self) -> str:
+        """Of which kind features are; empty before the first ones."""
+        return self._reader.kind
+
+    def predictions(self, kept: Any) -> Floats:
+        """Return the predicted loss of each arm, in one row."""
+        f = np.empty((1, self._n_arms))
+        self.predict(kept, f[0])
+        return f
+
+    def predict(self, kept: Any, f: Floats) -> None:
+        """Write into `f` the predicted loss of each arm."""
+        raise NotImplementedError
+
+
+class Ridge(OneModel):
     """Online ridge regression, `sidelong.learners.ridge`, with a feature that is always 1: of one key, or of many.
 
     The states of all keys are arrays with a row for each key. An agent has one key, the first. The first features
@@ -140,17 +162,6 @@ class Ridge:
     def shape_of(self, kept: tuple[str, Floats]) -> tuple[str, int]:
         """Return the kind of what was read, and how many columns it has."""
         return kept[0], kept[1].shape[1]
-
-    def predictions(self, kept: tuple[str, Floats]) -> Floats:
-        """Return the predicted loss of each arm, in one row."""
-        f = np.empty((1, self._n_arms))
-        self.predict(kept, f[0])
-        return f
-
-    @property
-    def kind(self) -> str:
-        """Of which kind features are; empty before the first ones."""
-        return self._reader.kind
 
     @property
     def _shape(self) -> tuple[int, int]:
@@ -222,7 +233,7 @@ class Ridge:
         """Forget nothing: features are kept with their decisions."""
 
     def predict(self, kept: tuple[str, Floats], f: Floats) -> None:
-        """Write into `f` the predicted loss of each arm."""
+        """Write the same, of the one key."""
         self._predict(self._states, _FIRST, kept[1][None], f[None])
 
     def predict_many(self, rows: npt.NDArray[np.int64], tables: Floats | None) -> Floats:
@@ -254,7 +265,7 @@ class Ridge:
             self._learn(*known, arms, losses, weights, self._forgetting)
 
     def _begin(self, states: ridge.State) -> None:
-        self._states, self._scratch = states, ridge.make_room(ridge.State(*(array[0] for array in states)))
+        self._states, self._scratch = states, ridge.new_scratch(ridge.State(*(array[0] for array in states)))
         table, f = np.zeros((1, *self._shape)), np.zeros((1, self._n_arms))
         bind(self, "_predict", ridge.predict_many, states, _FIRST, table, f, of="ridge regression")
         told = _FIRST, table, np.zeros(2, np.int64), np.zeros(1, np.int32), f[0], f[0], 1.0
@@ -287,7 +298,7 @@ class Ridge:
         known = {name: header[name] for name in ("penalty", "forgetting", "hashed")}
         made = cls(n_arms, keys, **known, advisers=tuple(names))
         kind = header["kind"]
-        if not kind:
+        if kind == "" and "regressor.w" not in arrays:  # before the first decision
             return made
         if kind not in KINDS:
             raise StateFileError(f"{path} has features of the kind {short(kind)}, which is none.")
@@ -333,7 +344,7 @@ def weights_of(P: Floats, foreseen: npt.NDArray[np.bool_], offsets: npt.NDArray[
     return weights
 
 
-class Foreign:
+class Foreign(OneModel):
     """A model of another package: a copy of it for each arm, or one for all arms if each has features of its own.
 
     Args:
@@ -369,17 +380,6 @@ class Foreign:
     def shape_of(self, kept: tuple[str, int, list[Any]]) -> tuple[str, int]:
         """Return the kind of what was read, and how many columns it has."""
         return kept[0], kept[1]
-
-    def predictions(self, kept: tuple[str, int, list[Any]]) -> Floats:
-        """Return the predicted loss of each arm, in one row."""
-        f = np.empty((1, self._n_arms))
-        self.predict(kept, f[0])
-        return f
-
-    @property
-    def kind(self) -> str:
-        """Of which kind features are; empty before the first ones."""
-        return self._reader.kind
 
     def keep(self, kind: str, columns: int) -> None:
         """Let all features be of this kind, and of so many columns, from now on."""

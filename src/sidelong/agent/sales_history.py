@@ -17,6 +17,8 @@ CYCLES = 16
 LEAST_DAYS = 112
 #: The name of what the built-in rules expect.
 OWN = ""
+#: Before any day.
+NEVER = -(2**40)
 
 
 class Window(NamedTuple):
@@ -33,7 +35,7 @@ class SalesHistory:
     def __init__(self, cycle: int, rows: int = 0) -> None:
         self.cycle = cycle
         self.days = cycle * max(CYCLES, -(-LEAST_DAYS // cycle))  #: that are kept
-        self.today = -1  #: the latest day there is a column for
+        self.today = NEVER  #: the latest day there is a column for
         self.sold = self._unknown(rows)
         self.ran_out = np.zeros(self.sold.shape, np.bool_)
         self.expected: dict[str, np.ndarray] = {OWN: self._unknown(rows)}  #: by the name of who expected it

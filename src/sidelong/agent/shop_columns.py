@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -19,17 +20,25 @@ if TYPE_CHECKING:
 
     from sidelong.keys import Key
 
-_MOST = 2**31  # units of a product in a day
+MOST_UNITS = 2**31  #: of a product in a day
+_DIGITS = re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])([0-2]\d|3[01])")  # of a year, a month and a day
+FAR = 2**31  #: days from 1970, or from day 0
 
 
 def read_day(date: Any) -> tuple[int, bool]:
     """Return a day as a number, and whether it is a date: those count from 1970, whole numbers as they are."""
-    if is_whole(date) and not isinstance(date, np.bool_):
+    if is_whole(date) and _DIGITS.fullmatch(str(date)):
+        raise FamilyError(
+            f"date is {date}, which looks like a date. Give it as text, '2026-11-18', since whole numbers count days."
+        )
+    if is_whole(date) and not isinstance(date, np.bool_) and abs(int(date)) <= FAR:
         return int(date), False
     try:
-        if isinstance(date, str | dt.date | np.datetime64) or hasattr(date, "to_datetime64"):
-            day = np.datetime64(date.to_datetime64() if hasattr(date, "to_datetime64") else date, "D")
-            if not np.isnat(day):
+        short_text = isinstance(date, str) and len(date) < len("2026-11-18")  # NumPy takes a month for its first day
+        if isinstance(date, str | dt.date | np.datetime64) and not short_text:
+            plain: Any = date.date() if isinstance(date, dt.datetime) else date
+            day = np.datetime64(plain, "D")
+            if not np.isnat(day) and abs(day.astype(np.int64)) <= FAR:
                 return int(day.astype(np.int64)), True
     except (TypeError, ValueError):
         pass
@@ -60,11 +69,12 @@ def by_product(
 
     Args:
         what: what messages call it, such as "sales".
-        given: a mapping by product, or a column.
+        given: a mapping by product, or a column. A pandas.Series is read by its index if that names products.
         products: those there is a row for.
         error: what is raised.
         only: whether a mapping must not name other products.
     """
+    given = _by_index(what, given, products, error)
     if isinstance(given, Mapping):
         if only:
             known = set(products)
@@ -80,6 +90,24 @@ def by_product(
     return given if isinstance(given, np.ndarray) and given.dtype.kind in "iuf" and given.ndim == 1 else as_list(given)
 
 
+def _by_index(what: str, given: Any, products: Sequence[Key], error: type[SidelongError]) -> Any:
+    """Return a Series of pandas whose index names products as a dict, since its order may be another."""
+    index = getattr(given, "index", None)
+    if index is None or callable(index) or type(index).__name__ == "RangeIndex" or not products:
+        return given
+    labels = as_list(index)
+    named = (
+        all(isinstance(each, str) for each in labels) if isinstance(products[0], str) else set(labels) <= {*products}
+    )
+    if not named:
+        return given
+    made = dict(zip(labels, as_list(given), strict=True))
+    if len(made) < len(labels):
+        twice = next(each for k, each in enumerate(labels) if each in labels[:k])
+        raise error(f"{what} of {short(twice)}: there are two. Give one for each product.")
+    return made
+
+
 def read_units(
     what: str, given: Any, products: Sequence[Key], error: type[SidelongError], *, whole: bool, only: bool = False
 ) -> np.ndarray:
@@ -91,7 +119,7 @@ def read_units(
     else:
         units = np.array([as_float(each) for each in listed], np.float64)
         none = np.array([_is_none(each) for each in listed], np.bool_)
-    wrong = ~none & ~((units >= 0) & (units <= _MOST))
+    wrong = ~none & ~((units >= 0) & (units <= MOST_UNITS))
     if whole:
         wrong |= ~none & (units != np.rint(units))
     refuse(
