@@ -91,13 +91,20 @@ class Keys:
     def __init__(self) -> None:
         self.listed: list[Key] = []
         self._rows: dict[Key, int] = {}
+        self._last: tuple[list[Key], Rows] = [], np.empty(0, np.int64)  # what was found last, if it was all there
 
     def __len__(self) -> int:
         return len(self.listed)
 
     def find(self, keys: list[Key]) -> Rows:
         """Return the row of each key, -1 for one that is not there."""
-        return np.fromiter(map(self._rows.get, keys, itertools.repeat(-1)), np.int64, len(keys))
+        last, rows = self._last
+        if keys == last:  # as mostly: what was asked for is told, and the next day asked for again
+            return rows.copy()
+        rows = np.fromiter(map(self._rows.get, keys, itertools.repeat(-1)), np.int64, len(keys))
+        if (rows >= 0).all():
+            self._last = keys.copy(), rows.copy()
+        return rows
 
     def row(self, key: object) -> int:
         """Return the row of a key, -1 if it is not there, or no key at all."""
@@ -116,6 +123,17 @@ class Keys:
         if new and self.listed and type(new[0]) is not type(self.listed[0]):
             raise FamilyError(_MIXED.format(short(new[0])))
         return new
+
+    def places(self, keys: list[Key]) -> tuple[Rows, list[Key]]:
+        """Return the row of each key, of a new one that which it will have, and the new ones, each once."""
+        rows = self.find(keys)
+        new = self.new_among(keys, rows)
+        if len(new) == len(keys):
+            rows = np.arange(len(self), len(self) + len(new))
+        elif new:
+            ahead = dict(zip(new, itertools.count(len(self)), strict=False))
+            rows[rows < 0] = [ahead[keys[place]] for place in np.flatnonzero(rows < 0).tolist()]
+        return rows, new
 
     def add(self, new: Iterable[Key]) -> None:
         """Add keys that are not there."""

@@ -1,5 +1,6 @@
 """A ceiling on costs: the price, the limit that holds on every path, and what is refused."""
 
+import contextlib
 import copy
 import itertools
 import math
@@ -63,6 +64,42 @@ def test_the_price_has_the_regret_that_the_proof_needs():
         D = (1 / 8 + math.sqrt(1 + G**2)) * math.sqrt(1 + Q)
         for m in (0.0, FIRST, HIGHEST):
             assert sum((m - price) * each for price, each in zip(prices, x, strict=True)) <= D
+
+
+@pytest.mark.parametrize("learner", ["glance", "exp3.g++", "ucb-n"])
+def test_the_inequalities_of_the_proof_hold_on_every_path(learner):
+    # With constant losses and costs they hold with the regret, H and D of the path itself. Costs are up to four units.
+    rng, binding = np.random.default_rng(11), 0
+    for _ in range(12):
+        losses, costs = rng.random(3), rng.uniform([0.0, 0.5, 0.5], [0.5, 5.0, 40.0])
+        agent = sl.Agent(learner, sl.graphs.self_loops(3), seed=int(rng.integers(99)), ceiling=1.0)
+        l, k, kappa = losses, costs / 10.0, 0.1
+        prices, arms = [], []
+        for _ in range(150):
+            prices.append(agent.spending().price)
+            decision = agent.ask()
+            arms.append(decision.arm)
+            agent.tell(decision, [losses[decision.arm]], costs=[costs[decision.arm]])
+        mu, a = np.array(prices), np.array(arms)
+        # The best mix is of one arm or two: the least loss on the line between those above and below the ceiling.
+        mixes = [(1.0, i, i) for i in range(3) if k[i] <= kappa]
+        mixes += [((k[j] - kappa) / (k[j] - k[i]), i, j) for i in range(3) for j in range(3) if k[i] <= kappa < k[j]]
+        least, (w, i, j) = min((w * l[i] + (1 - w) * l[j], (w, i, j)) for w, i, j in mixes)
+        price = 0.0 if i == j else (l[i] - l[j]) / (k[j] - k[i])
+        assert (l + price * k >= least + price * kappa - 1e-9).all()
+        assert price < 19
+        binding += price > 0
+        f = (1 - mu[:, None]) * l + mu[:, None] * np.minimum(1, k)
+        regret = (f[np.arange(a.size), a] - w * f[:, i] - (1 - w) * f[:, j]).sum()
+        x, H = k[a] - kappa, (mu * np.maximum(0, k[a] - 1)).sum()
+        D = (1 / 8 + math.sqrt(1 + (x**2).max())) * math.sqrt(1 + (x**2).sum())
+        total = regret + H + (1 + price) * D
+        assert x.sum() <= total / (0.95 - 0.05 * price) + 1e-9
+        assert (l[a] - least).sum() <= 21 * total + 1e-9
+        step = l[a] + price * k[a] - least - price * kappa
+        for m in (0.0, price / (1 + price), HIGHEST):  # step 4, which is sharper than what follows from it
+            assert ((1 - mu) * step).sum() + (1 + price) * (m - price / (1 + price)) * x.sum() <= total + 1e-9
+    assert binding >= 4
 
 
 def world(losses, costs, noise=0.1):
@@ -159,7 +196,7 @@ def test_the_limit_holds_on_every_path(seed, tmp_path):
         fits = oracle.fits([arm for _, arm in waiting])
         decision = agent.ask()
         assert fits[decision.arm]
-        assert [bool(p) for p in decision.probabilities > 0] <= fits
+        assert all(fit for p, fit in zip(decision.probabilities, fits, strict=True) if p > 0)
         waiting.append((decision.id, decision.arm))
         dear += decision.arm == 2
         for _ in range(rng.choice([0, 0, 1, 1, 3])):
@@ -187,6 +224,165 @@ def test_the_limit_holds_on_every_path(seed, tmp_path):
         assert spent.reserved == pytest.approx(sum(max(0.0, BOUNDS[arm] - 1.0) for _, arm in waiting))
         assert spent.spent - spent.line + spent.reserved <= chaos.overspend + 1e-9
     assert dear > 0 or chaos.overspend < 5.0
+
+
+class Adversary:
+    """Costs are what hurts most, and decisions are late, cancelled, lost or overridden, while arms come and go.
+
+    It counts what was spent above the line and what pending decisions may add: all that the hard limit is about.
+    """
+
+    def __init__(self, seed):
+        self.rng = random.Random(seed)
+        self.bounds, self.overspend, self.retired = list(BOUNDS), self.rng.choice([0.0, 0.5, 4.0, 20.0]), set()
+        self.pending, self.spent, self.told, self.refused = {}, 0.0, 0, 0
+        self.always_dear = self.rng.random() < 0.5
+        hard = {"cost_bounds": BOUNDS, "overspend": self.overspend}
+        learner = self.rng.choice(["glance", "exp3-set"])
+        self.agent = sl.Agent(learner, sl.graphs.self_loops(3), seed=seed, ceiling=1.0, **hard)
+
+    def present(self):
+        return [arm for arm in range(len(self.bounds)) if arm not in self.retired]
+
+    def ask(self):
+        dear = [arm for arm in self.present() if self.bounds[arm] > 1.0]
+        try:
+            decision = self.agent.ask(available=dear if dear and self.rng.random() < 0.4 else None)
+        except CostError:
+            self.refused += 1
+        else:
+            self.pending[decision.id] = decision.arm
+
+    def pay(self, name, cost):
+        del self.pending[name]
+        self.spent, self.told = self.spent + cost, self.told + 1
+
+    def override(self, known):
+        """Carry out an arm that is no dearer; a dearer one may break the limit, and the page says so."""
+        most, there = max(1.0, self.bounds[self.pending[known.id]]), known.probabilities > 0
+        others = [arm for arm in self.present() if there[arm] and self.bounds[arm] <= most]
+        if others:
+            arm = self.pending[known.id] = self.rng.choice(others)
+            self.agent.override(known, arm)
+
+    def end(self, name):
+        [known] = [each for each in self.agent.pending if each.id == name]
+        what = self.rng.random()
+        if what < 0.2:
+            if known.carried_out == known.arm:
+                self.override(known)
+        elif what < 0.3 and known.carried_out == known.arm:
+            self.agent.cancel(name)
+            del self.pending[name]
+        elif what < 0.4:
+            self.agent.cancel(name, lost=True)
+            self.pay(name, self.bounds[self.pending[name]])
+        else:
+            arm = self.pending[name]
+            cost = self.bounds[arm] * (1.0 if self.always_dear else self.rng.choice([0.0, 0.9, 1.0]))
+            self.agent.tell(name, {arm: 0.0 if self.bounds[arm] > 1.0 else 1.0}, costs={arm: cost})
+            self.pay(name, cost)
+
+    def expire(self):
+        lost = self.rng.random() < 0.5
+        gone = {each.id for each in self.agent.pending if lost or each.carried_out != each.arm}
+        for name in self.agent.expire(self.rng.randrange(4), lost=lost):
+            if name in gone:
+                self.pay(name, self.bounds[self.pending[name]])
+            else:
+                del self.pending[name]
+
+    def change_arms(self):
+        if self.rng.random() < 0.5 and len(self.bounds) < 8:
+            self.bounds.append(self.rng.choice([0.2, 1.0, 2.0, 9.0]))
+            self.agent.add_arm(cost_bound=self.bounds[-1])
+        elif len(self.present()) > 2:
+            arm = self.rng.choice(self.present()[1:])
+            self.retired.add(arm)
+            self.agent.retire(arm)
+
+    def check(self):
+        found = self.agent.spending()
+        assert (found.decisions, pytest.approx(found.spent)) == (self.told, self.spent)
+        assert found.reserved == pytest.approx(sum(max(0.0, self.bounds[arm] - 1.0) for arm in self.pending.values()))
+        assert self.spent - self.told <= self.overspend + 1e-9
+        # What is really paid keeps the limit too: pending decisions cost their bounds at most, and are on the line.
+        worst = self.spent + sum(self.bounds[arm] for arm in self.pending.values())
+        assert worst - (self.told + len(self.pending)) <= self.overspend + 1e-9
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_adversary_breaks_the_limit(seed):
+    adversary = Adversary(seed)
+    rng = adversary.rng
+    for _ in range(100):
+        for _ in range(rng.choice([1, 1, 2, 5])):
+            adversary.ask()
+            adversary.check()
+        for name in rng.sample(sorted(adversary.pending), min(len(adversary.pending), rng.choice([0, 1, 2, 4]))):
+            adversary.end(name)
+            adversary.check()
+        if rng.random() < 0.1:
+            rng.choice([adversary.expire, adversary.change_arms])()
+            adversary.check()
+    assert adversary.told > 50
+    assert adversary.refused > 0 or adversary.overspend > 0.0
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_without_a_bound_below_the_ceiling_the_arm_with_the_least_one_is_always_there(seed):
+    bounds, rng = [1.5, 2.0, 9.0], random.Random(seed)
+    agent = sl.Agent("glance", sl.graphs.self_loops(3), seed=seed, ceiling=1.0, cost_bounds=bounds, overspend=6.0)
+    oracle, waiting, above = naive.Ceiling(1.0, bounds, 6.0), [], 0.0
+    for _ in range(200):
+        fits = oracle.fits([arm for _, arm in waiting])
+        decision = agent.ask()
+        assert fits[0]
+        assert all(fit for p, fit in zip(decision.probabilities, fits, strict=True) if p > 0)
+        waiting.append((decision.id, decision.arm))
+        rng.shuffle(waiting)
+        for name, arm in [waiting.pop() for _ in range(min(len(waiting), rng.choice([0, 1, 2])))]:
+            cost = rng.choice([0.25, 1.0]) * bounds[arm]
+            agent.tell(name, [rng.random() if arm < 2 else 0.0], costs=[cost])
+            oracle.pay(cost)
+            above += max(0.0, cost - 1.0) * (arm == 0)
+            assert sum(oracle.costs) - len(oracle.costs) <= 6.0 + above + 1e-9
+    assert above > 0.0
+
+
+@pytest.mark.parametrize("player", ["agent", "key", "all"])
+@pytest.mark.parametrize("bounds", [[0.5, 0.7, 2.0, 4.0], [1.5, 1.2, 2.0, 4.0]])
+def test_an_arm_is_always_there_when_all_arms_with_lower_bounds_are_retired(player, bounds, tmp_path):
+    limits = {"seed": 3, "ceiling": 1.0, "cost_bounds": bounds, "overspend": 6.0}
+    graph = sl.graphs.self_loops(4)
+    whole = sl.Agent("glance", graph, **limits)
+    if player != "agent":
+        whole = sl.Family("glance", graph, ceiling_over=player, **limits)
+        assert whole.ask(["a"]).arms.size == 1
+    rng, above, dear, free = random.Random(3), 0.0, 0, [1]  # arm 1 is always there until it is retired, then arm 2
+    for t in range(120):
+        if t in {30, 45}:
+            whole.retire(int(t == 45))
+            free += [2] * (t == 45)
+        if t == 60:
+            whole.save(tmp_path / "saved")
+            whole = type(whole).load(tmp_path / "saved")
+        one = whole if player == "agent" else whole["a"]
+        one.ask(available=free[-1:] if t % 10 == 9 else None)
+        with contextlib.suppress(CostError):
+            dear += one.ask(available=[3]).arm == 3
+        for each in rng.sample(one.pending, min(len(one.pending), rng.choice([0, 1, 2, 3]))):
+            cost = rng.choice([0.25, 0.5, 1.0]) * bounds[each.arm]
+            one.tell(each, [0.1 if each.arm == 3 else 0.9], costs=[cost])
+            above += max(0.0, cost - 1.0) * (each.arm in free)
+            assert whole.spending().spent - whole.spending().line <= 6.0 + above + 1e-9
+    assert above > 0.0
+    assert 0 < dear < 120
+    while whole.spending().spent - whole.spending().line <= 6.0:
+        one.tell(one.ask(available=[2]), [0.9], costs=[2.0])
+    assert one.ask(available=[2]).arm == 2
+    with pytest.raises(CostError, match="Let arm 2 be available"):
+        one.ask(available=[3])
 
 
 @pytest.mark.parametrize("over", ["key", "all"])
@@ -297,7 +493,6 @@ def test_arms_come_and_go_with_their_bounds():
         ({"ceiling": 1.0, "cost_bounds": {0: 1.0}, "overspend": 1.0}, "the most that each of the 3 arms can cost"),
         ({"ceiling": 1.0, "cost_bounds": {9: 1.0}, "overspend": 1.0}, "cost_bounds must name arms from 0 to 2"),
         ({"ceiling": 1.0, "cost_bounds": [1.0, -1.0, 1.0], "overspend": 1.0}, "A bound of cost_bounds must be"),
-        ({"ceiling": 1.0, "cost_bounds": [2.0, 3.0, 4.0], "overspend": 1.0}, "The least bound is 2, of arm 0"),
         ({"ceiling": 1.0, "cost_bounds": BOUNDS, "overspend": -1.0}, "overspend must be"),
         ({"ceiling": 1.0, "incumbent": "a", "allowance": 1.0}, "An incumbent and a ceiling do not go together"),
     ],
@@ -325,8 +520,8 @@ def test_a_ceiling_of_learners_and_families_that_cannot_have_it_is_refused():
         (0.1, "costs must be given by arm, or a list"),
         ({0: 0.1, 1: 0.1}, "Of arm 2 one cost is needed"),
         ({0: 0.1, 1: 0.1, 2: 0.1, 3: 0.1}, "Arm 3 was not revealed, and a cost was told for it"),
-        ([0.1, 0.1, -0.1], "The cost of arm 2 must be a number from 0 on, not -0.1"),
-        ([0.1, 0.1, math.nan], "The cost of arm 2 must be a number from 0 on"),
+        ([0.1, 0.1, -0.1], "The cost of arm 2 must be a finite number from 0 on, not -0.1"),
+        ([0.1, 0.1, math.nan], "The cost of arm 2 must be a finite number from 0 on"),
         ([0.6, 0.1, 0.1], "The cost of arm 0 must be at most its bound, 0.5, not 0.6"),
     ],
 )
@@ -340,6 +535,12 @@ def test_costs_that_are_none_are_refused_and_nothing_changes(costs, message):
     after = agent.contents()[1]
     assert all(np.array_equal(before[name], after[name], equal_nan=True) for name in before)
     assert agent.tell(decision, [0.5] * 3, costs=[0.1] * 3)
+
+
+def test_an_infinite_cost_is_not_compared_with_a_bound_that_is_not_there():
+    agent = sl.Agent("glance", sl.graphs.self_loops(2), seed=1, ceiling=1.0)
+    with pytest.raises(CostError, match="must be a finite number from 0 on, not inf"):
+        agent.tell(agent.ask(), [0.5], costs=[math.inf])
 
 
 def test_costs_without_a_ceiling_are_refused():
@@ -365,3 +566,36 @@ def test_a_file_with_a_ceiling_that_is_none_is_refused():
     spending[0, 5] = 2.0
     with pytest.raises(StateFileError, match="do not fit together"):
         sl.Agent.from_contents(header, arrays | {"observers.spending": spending}, "it")
+
+
+@pytest.mark.parametrize("over", ["key", "all"])
+def test_a_new_key_that_is_named_twice_at_once_spends_no_more(over):
+    for seed in range(40):
+        family = sl.Family(
+            "glance", GRAPH, seed=seed, ceiling=1.0, cost_bounds=BOUNDS, overspend=BOUNDS[2] - 1.0, ceiling_over=over
+        )
+        assert family.ask(["a", "a"]).arms.tolist().count(2) == 0
+        assert family.spending().reserved <= BOUNDS[2] - 1.0
+
+
+@pytest.mark.parametrize("player", ["agent", "family"])
+def test_a_lost_decision_counts_what_it_cost_if_that_is_known(player):
+    known = {"seed": 3, "ceiling": 1.0, "cost_bounds": BOUNDS, "overspend": 20.0}
+    one = sl.Agent("glance", GRAPH, **known) if player == "agent" else sl.Family("glance", GRAPH, **known)["a"]
+    first, second, third = (one.ask() for _ in range(3))
+    assert one.cancel(first, lost=True, cost=0.25)
+    assert (one.spending().decisions, one.spending().spent) == (1, 0.25)
+    one.cancel(second, lost=True)
+    assert one.spending().spent == 0.25 + BOUNDS[second.arm]
+    for given, message in [
+        ({"cost": 0.5}, "not said to be lost"),
+        ({"cost": BOUNDS[third.arm] + 1.0, "lost": True}, "at most its bound"),
+        ({"cost": -1.0, "lost": True}, "a finite number from 0 on"),
+    ]:
+        with pytest.raises(CostError, match=message):
+            one.cancel(third, **given)
+    assert one.pending == (third,)
+    plain = sl.Agent("glance", GRAPH)
+    decision = plain.ask()
+    with pytest.raises(CostError, match="there is no ceiling"):
+        plain.cancel(decision, lost=True, cost=0.5)

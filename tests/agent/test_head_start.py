@@ -60,8 +60,8 @@ def test_the_inequality_of_its_proof_holds_on_every_path(seed):
         suffered += p @ x
         spread += eta / 2 * p @ x**2
         q, eta_1 = start
-        room = -np.log(5 * q) / eta_1 + math.log(5) / eta + spread
-        assert (suffered - (agent._state.Lhat - offset) <= room + 1e-9).all()
+        allowed = -np.log(5 * q) / eta_1 + math.log(5) / eta + spread
+        assert (suffered - (agent._state.Lhat - offset) <= allowed + 1e-9).all()
     assert agent.lateness().bound > 0
 
 

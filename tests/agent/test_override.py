@@ -30,7 +30,7 @@ def test_means_learn_what_the_arm_that_was_carried_out_reveals_and_the_learner_d
     assert agent.estimates().counts.tolist() == [1] * (arm + 1) + [0] * (3 - arm)
     assert agent.estimates().means[arm] == 0.25
     assert agent.health().overridden == 1
-    assert "1 decisions were carried out with other arms" in str(agent.health())
+    assert "1 decision was carried out with another arm" in str(agent.health())
     assert agent.lateness().lost == 1
     assert not agent.tell(decision, [0.25] * (arm + 1))
 

@@ -92,6 +92,33 @@ def test_a_graph_that_is_told_counts_as_told_also_where_it_is_the_one_that_was_g
         assert weights.sum() == 2.0
 
 
+def test_a_family_keeps_weights_once_an_outcome_has_decided_what_was_revealed(tmp_path):
+    """In one of two parts of it, which are then joined; estimates are those of agents to the bit."""
+    graph, losses = sl.graphs.nested(4), np.linspace(0.1, 0.9, 4)
+    family = sl.Family("glance", graph)
+    keys = [f"k{i}" for i in range(6)]
+    agents = {key: sl.Agent("glance", graph, seed=family.seed_of(key)) for key in keys}
+    for t in range(8):
+        parts = family.split(2) if t == 4 else [family]
+        for number, part in enumerate(parts):
+            shown = sl.graphs.complete(4) if (t, number) == (4, 1) else None
+            some = part.keys if t == 4 else keys
+            batch, made = part.ask(some), [agents[key].ask() for key in some]
+            told = [losses if shown else losses[each.reveals] for each in made]
+            part.tell(batch, np.concatenate(told), shown)
+            for key, each, values in zip(some, made, told, strict=True):
+                agents[key].tell(each, values, shown)
+        family = sl.Family.join(parts)
+        family.save(tmp_path / "family")
+        family = sl.Family.load(tmp_path / "family")
+        assert family.contents()[1]["observers.weights"].shape == (6, 4 if t >= 4 else 0)
+    for key in keys:
+        ours, theirs = family[key].estimates(), agents[key].estimates()
+        assert ours.means.tobytes() == theirs.means.tobytes()
+        assert ours.spreads.tobytes() == theirs.spreads.tobytes()
+        assert ours.effective.tobytes() == theirs.effective.tobytes()
+
+
 def test_how_sure_it_is_is_how_often_it_is_right():
     """Over 1,000 problems the chances add up to the number of right answers; 5 standard errors, so 1e-6."""
     rng = np.random.default_rng(11)

@@ -37,15 +37,15 @@ class Played(NamedTuple):
 
 
 @kernel
-def play(graph, means, watched, lost, late, u, made, standing, now, level, room):  # noqa: C901  # a round is one thing
+def play(graph, means, watched, lost, late, u, made, standing, now, level, scratch):  # noqa: C901  # a round is one thing
     """Play EXP3-SET; return in how many rounds, looked at in each, some arm had lost less than the certificate says.
 
     `watched`: the arm that was drawn last has the loss 1. Round t is told before the draw of round t + late. `u` has
     2 + K uniform numbers for each round.
     """
     K = means.shape[1]
-    L, told, truth, lower, work = room[0], room[1], room[2], room[3], room[4]
-    room[:] = 0.0
+    L, told, truth, lower, work = scratch[0], scratch[1], scratch[2], scratch[3], scratch[4]
+    scratch[:] = 0.0
     theta = np.float64(K)
     wrong = 0
     for t in range(u.shape[0]):
@@ -152,13 +152,25 @@ def runs(request):
     graph, before, after, watched, lost, late = SETTINGS[request.param]
     K, rng = graph.n_arms, np.random.default_rng([5, list(SETTINGS).index(request.param)])
     means = np.repeat(np.array([before, after]), T // 2, axis=0)
-    room, now = np.zeros((5, K)), Standing.new(K)
+    scratch, now = np.zeros((5, K)), Standing.new(K)
     made, wrong = [], 0
     for _ in range(RUNS):
         numbers = np.empty((2, T), np.int64)
         each = Played(*np.empty((4, T, K)), *numbers)
         level = math.log(K / 0.05)
-        args = graph.arrays, means, watched, lost, late, rng.random((T, 2 + K)), each, Standing.new(K), now, level, room
+        args = (
+            graph.arrays,
+            means,
+            watched,
+            lost,
+            late,
+            rng.random((T, 2 + K)),
+            each,
+            Standing.new(K),
+            now,
+            level,
+            scratch,
+        )
         wrong += play(*args) > 0
         made.append(each)
     A = graph.matrix().astype(bool)

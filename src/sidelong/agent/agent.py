@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from sidelong.outcomes.revealed import Losses
     from sidelong.outcomes.scale import Scale
 
-_FIRST = np.zeros(1, np.int64)  # the row of its key
-
 
 class Agent(OneKey, Persistent):
     """A learner that is asked for an arm and told the losses that playing it revealed.
@@ -181,20 +179,31 @@ class Agent(OneKey, Persistent):
         shown, place = self._graph, 0
         if graph is not None or available is not None or self._ceiling is not None:
             shown, place = self._shown(graph, available)
+        return self._draw(shown, place, advice)
+
+    def _draw(self, shown: FeedbackGraph, place: int, advice: Any) -> Decision:
         if advice is None and not self._needs_advice:
             return self._decide(shown, place)
         return self._decide(shown, place, self._read_advice({} if advice is None else advice, shown))
 
-    def _shown(self, graph: FeedbackGraph | None, available: Any) -> tuple[FeedbackGraph, int]:
-        """Return the graph of a round and its place in the bank."""
+    def _shown(self, graph: FeedbackGraph | None, available: Any, count: int = 1) -> tuple[FeedbackGraph, int]:
+        """Return the graph of a round, or of each of several, and its place in the bank."""
         rounds = self._rounds
         shown = rounds.bank.of_round(graph, available)
         rounds.forget_graphs()
         place = rounds.bank.place(shown)
         if self._ceiling is not None:
-            place = int(rounds.fit(_FIRST, np.array([place]))[0])
+            place = int(rounds.fit(np.zeros(count, np.int64), np.full(count, place))[0])
             shown = rounds.bank.graphs[place]
         return shown, place
+
+    def fitted(self, graph: FeedbackGraph | None, count: int) -> FeedbackGraph:
+        """Return the graph of each of several rounds, without the arms that do not fit so often under the ceiling."""
+        return self._shown(graph, None, count)[0]
+
+    def ask_fitted(self, graph: FeedbackGraph, advice: Any = None) -> Decision:
+        """Draw an arm for a graph that `fitted` returned, as often as that was told."""
+        return self._draw(graph, self._rounds.bank.place(graph), advice)
 
     def _read_advice(self, given: Any, shown: FeedbackGraph) -> np.ndarray | None:
         """Return the advice of all advisers, one after the other; None if there are none. New ones join now."""

@@ -14,7 +14,8 @@ keeps the mean cost at the ceiling, up to O(1 / sqrt(T)), and loses as little as
 
 If each arm i has a bound b_i on its cost, a hard rule holds on every path: X u, which is what was spent above the line,
 and max(0, b_i - b) for each pending decision together stay at most `overspend`. An arm that would break that is absent
-for the round. An arm with b_i <= b never does.
+for the round. An arm with b_i <= b never does. If there is none that is not retired, the one with the least bound is
+always there, and the rule holds but for what that arm itself costs above the ceiling.
 """
 
 from __future__ import annotations
@@ -68,14 +69,28 @@ class Ceiling(NamedTuple):
         """Return what is spent before the first decision."""
         return np.array([self.mean, self.unit, 0.0, 0.0, 0.0, FIRST, self.shared])
 
-    def extra(self) -> Floats:
-        """Return what each arm may cost above the ceiling."""
-        return np.zeros(0) if self.bounds is None else np.maximum(self.bounds - self.mean, 0.0)
+    def excess(self, own: FeedbackGraph) -> Floats:
+        """Return what is reserved for each arm: what it may cost above the ceiling, but 0 for one always there.
 
-    def fits(self, over: float, reserved: float, n: int) -> npt.NDArray[np.bool_]:
-        """Tell which arms fit for n decisions at once, where `over` was spent above the line."""
+        Arms that are absent from the graph of the agent or the family itself are retired.
+        """
+        if self.bounds is None:
+            return np.zeros(0)
+        excess = np.maximum(self.bounds - self.mean, 0.0)
+        there = np.where(present(own), excess, np.inf)
+        if there.min() > 0.0:
+            excess[there.argmin()] = 0.0
+        return excess
+
+    def reserved(self, own: FeedbackGraph, arms: Integers) -> float:
+        """Return what pending decisions with these arms may cost above the ceiling; 0 without bounds."""
+        return 0.0 if self.bounds is None else float(self.excess(own)[arms].sum())
+
+    def levels(self, excess: Floats, over: Floats, reserved: Floats, n: Integers) -> Integers:
+        """Return how many of the levels of `excess` fit for n decisions at once of each key."""
         most: Any = self.overspend
-        return np.asarray(n * self.extra() <= max(0.0, most - over - reserved))
+        left = np.maximum(0.0, most - over - reserved)
+        return np.asarray((np.unique(excess) * n[:, None] <= left[:, None]).sum(axis=1))
 
     def with_arm(self, bound: Any) -> Ceiling:
         """Return it with one more arm, of which a bound is needed if others have one."""
@@ -139,9 +154,9 @@ def summary(spending: Floats, reserved: float) -> Spending:
     return Spending(decisions, spent, float(spending[CEILING]) * decisions, reserved, float(spending[PRICE]))
 
 
-def over(spending: Floats) -> float:
-    """Return what was spent above the line; negative if less was."""
-    return float(spending[SPENT] - spending[CEILING] * spending[DECISIONS])
+def over(spending: Floats) -> Floats:
+    """Return what each key has spent above the line; negative if less was."""
+    return np.asarray(spending[:, SPENT] - spending[:, CEILING] * spending[:, DECISIONS])
 
 
 def read_ceiling(
@@ -170,12 +185,6 @@ def read_ceiling(
         return Ceiling(mean, DEAR * mean, shared=over_ == "all")
     catalogue.check_absence(learner, "cost_bounds=...")
     bounds = _read_bounds(cost_bounds, graph)
-    if not (bounds[present(graph)] <= mean).any():
-        cheapest = int(np.where(present(graph), bounds, np.inf).argmin())
-        raise LearnerError(
-            f"Some arm must have a bound of at most the ceiling, {mean:g}, or nothing could be played once what may be "
-            f"overspent is. The least bound is {bounds[cheapest]:g}, of arm {graph.arm_name(cheapest)}."
-        )
     most = check_number(LearnerError, "overspend", overspend, least=0)
     return Ceiling(mean, min(DEAR * mean, float(bounds.max())), bounds, most, over_ == "all")
 
@@ -195,18 +204,22 @@ def _read_bounds(given: Any, graph: FeedbackGraph) -> Floats:
     return np.array([check_number(LearnerError, "A bound of cost_bounds", bound, above=0) for bound in listed])
 
 
-def fitting(ceiling: Ceiling, graph: FeedbackGraph, fits: npt.NDArray[np.bool_]) -> FeedbackGraph:
-    """Return the graph of a round without the arms that do not fit.
+def fitting(ceiling: Ceiling, own: FeedbackGraph, graph: FeedbackGraph, levels: int) -> FeedbackGraph:
+    """Return the graph of a round without the arms that do not fit, where so many levels of `excess` do.
 
     Raises:
-        CostError: none that is there does.
+        CostError: no arm that is there fits.
     """
+    known, of = np.unique(ceiling.excess(own), return_inverse=True)
+    if levels == known.size:
+        return graph
+    fits = of.reshape(-1) < levels
     if not (present(graph) & fits).any():
-        bounds: Any = ceiling.bounds
+        least = int(np.where(present(own), of.reshape(-1), known.size).argmin())
         raise CostError(
             f"No arm that is there fits: each may cost more than the ceiling, {ceiling.mean:g}, and with what pending "
             f"decisions may cost the total could exceed the line by more than overspend, {ceiling.overspend:g}. Let "
-            f"arm {graph.arm_name(int(bounds.argmin()))} be available, or tell what pending decisions have cost."
+            f"arm {graph.arm_name(least)} be available, or tell what pending decisions have cost."
         )
     return only(graph, fits)
 
@@ -261,12 +274,12 @@ def in_order(
         most[known] = ceiling.bounds[arms[known]]
     for at in np.flatnonzero(~((costs >= 0.0) & (costs <= most))).tolist():  # NaN compares as false
         name, cost = f"The cost of arm {arms[at]}{whose(int(of[at]))}", short(told.given[at])
-        if costs[at] > most[at]:
+        if costs[at] > most[at] and ceiling.bounds is not None:
             raise CostError(
                 f"{name} must be at most its bound, {most[at]:g}, not {cost}. If such costs do come, begin with a "
                 f"higher bound. Nothing was learned."
             )
-        raise CostError(f"{name} must be a number from 0 on, not {cost}. Nothing was learned.")
+        raise CostError(f"{name} must be a finite number from 0 on, not {cost}. Nothing was learned.")
     seen = np.bincount(of[known & (arms == played[of])], minlength=due.size) > 0
     for at in np.flatnonzero(~seen & (np.bincount(of[known], minlength=due.size) > 0)).tolist():
         raise CostError(f"What arm {played[at]}{whose(at)} cost must be seen, and this graph does not reveal it.")

@@ -119,7 +119,9 @@ class ContextualAgent(Agent):
                 given. The others are neither played nor revealed.
             advice: with "glance", what others would play, as for `Agent.ask`.
         """
-        shown, place = self._shown(graph, available)
+        shown, place = self._graph, 0
+        if graph is not None or available is not None:
+            shown, place = self._shown(graph, available)
         regressor = self._regressor
         kept = regressor.read(x)
         if regressor.advisers:

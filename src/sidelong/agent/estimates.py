@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def estimates_of(observers: Observers, gaps: Floats, weights: Floats, graph: FeedbackGraph) -> Estimates:
     """Return what one key knows: what was counted, and what its learner says."""
-    n, W, W2 = observers.counts, observers.weights, observers.squared_weights
+    n, W, W2, *_ = observers.weighed()
     means = np.where(n > 0, observers.means, np.nan)
     spreads, effective = np.full(means.size, np.nan), np.zeros(means.size)
     some, several = n > 0, n > 1

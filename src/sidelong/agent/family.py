@@ -12,6 +12,7 @@ import numpy as np
 from sidelong.agent import advice as advising
 from sidelong.agent import codec, graphs, naming
 from sidelong.agent.batch import Batch
+from sidelong.agent.ceiling import DECISIONS, SPENT
 from sidelong.agent.estimates import EstimatesTable
 from sidelong.agent.feedback import LossColumns
 from sidelong.agent.member import Member
@@ -235,8 +236,7 @@ class Family(Persistent):
         n = len(listed)
         places = rounds.bank.asked(graph, available, n)  # everything is checked before anything changes
         kind, tables = self._read_features(x, listed)
-        row = rounds.keys.find(listed)
-        new = rounds.keys.new_among(listed, row)
+        row, new = rounds.keys.places(listed)
         places = rounds.fit(row, places)
         advised = None
         if advice is not None or rounds.setup.incumbent:
@@ -249,8 +249,7 @@ class Family(Persistent):
             rounds = self._rounds = rounds.advised(joining) if joining else rounds
             advised = advising.laid_out(rounds.setup.advisers, rows) if rows else None
         if new:
-            added = rounds.add(new)
-            row = added if len(new) == n else rounds.keys.find(listed)
+            rounds.add(new)
         if tables is not None and n:
             rounds.keep_features(kind, tables.shape[2])
         return Batch(rounds.setup.tag, listed, *rounds.ask(row, places, self.threads, tables, advised))
@@ -321,17 +320,18 @@ class Family(Persistent):
             raise DecisionError(f"Give one arm for each of the {row.size:,} decisions, not {len(listed):,}.")
         self._rounds.override(row, round_, listed)
 
-    def cancel(self, decisions: Batch | Iterable[str], *, lost: bool = False) -> int:
+    def cancel(self, decisions: Batch | Iterable[str], *, lost: bool = False, costs: Any = None) -> int:
         """Give up decisions: nothing is learned from them; all of them, or none.
 
         Args:
             decisions: a batch, or some of one (``batch[mask]``), or ids.
             lost: that they were carried out, and that their losses will never be known; see `Agent.cancel`.
+            costs: with a ceiling, what each of those that are lost has cost, if that is known.
 
         Returns:
             How many were given up; those that were cancelled in the same way before are left as they are.
         """
-        return self._rounds.cancel(*naming.find(self._rounds, decisions), lost=bool(lost))
+        return self._rounds.cancel(*naming.find(self._rounds, decisions), lost=bool(lost), costs=costs)
 
     def observe_probabilities(self, decisions: Batch | Iterable[str], graph: Graphs | None = None) -> Floats:
         """Return with which probability each arm that pending decisions reveal would be revealed, when they were drawn.
@@ -537,6 +537,10 @@ class RowsOfKeys:
     def _rounds(self) -> Rounds:
         return self._family._rounds  # noqa: SLF001  # a part of the family, which has others when an arm comes or goes
 
+    def key(self, row: int) -> Key:
+        """Return the key of a row."""
+        return self._rounds.keys.listed[row]
+
     def add_advisers(self, names: tuple[str, ...]) -> None:
         """Let those of some advisers join who are not there yet."""
         known = self._rounds.setup.advisers
@@ -551,7 +555,7 @@ class RowsOfKeys:
     def ask(
         self,
         row: Integers,
-        graph: FeedbackGraph | None = None,
+        graph: Graphs | None = None,
         advice: Mapping[str, Floats] | None = None,
         x: tuple[str, Floats | None] = ("", None),
     ) -> DrawnColumns:
@@ -567,9 +571,19 @@ class RowsOfKeys:
         return rounds.ask(row, places, self._family.threads, tables, advised)
 
     def tell(
-        self, row: Integers, round_: Integers, losses: Floats, graph: Graphs | None = None, *, learn: bool = True
+        self,
+        row: Integers,
+        round_: Integers,
+        losses: Floats,
+        graph: Graphs | None = None,
+        *,
+        learn: bool = True,
+        costs: Floats | None = None,
+        paid: Floats | None = None,
     ) -> Floats:
         """Learn what pending decisions revealed, as `Family.tell` does, or give them up, as lost.
+
+        Under a ceiling, `costs` has those of the revealed arms, and `paid` that of the arm that each has carried out.
 
         Returns:
             What `Family.observe_probabilities` returns of them before that.
@@ -578,10 +592,24 @@ class RowsOfKeys:
         asked = rounds.pending.graph[slot]
         observed = rounds.observe(slot, asked if graph is None else rounds.bank.told(graph, asked))
         if learn:
-            rounds.learn(row, round_, LossColumns(losses, losses), graph, None, self._family.threads)
+            spent = None if costs is None else LossColumns(costs, costs)
+            rounds.learn(row, round_, LossColumns(losses, losses), graph, None, self._family.threads, spent)
         else:
-            rounds.cancel(row, round_, lost=True)
+            rounds.cancel(row, round_, lost=True, costs=paid)
         return observed
+
+    def fit(self, row: Integers, graph: FeedbackGraph | None) -> tuple[Integers, list[FeedbackGraph]]:
+        """Return for each row which of some graphs it plays on: without the arms that do not fit under the ceiling.
+
+        A row that is not there yet is that of a new key.
+        """
+        places = self._rounds.fit(row, self._rounds.bank.asked(graph, None, row.size))
+        used, which = np.unique(places, return_inverse=True)
+        return which.reshape(-1), [self._rounds.bank.graphs[place] for place in used.tolist()]
+
+    def spent(self, row: Integers) -> Floats:
+        """Return how many decisions of some rows were told what they cost, and how much that was, in two columns."""
+        return self._rounds.observers.spending[row][:, [DECISIONS, SPENT]]
 
     def drawn(self, row: Integers, round_: Integers) -> tuple[Floats | None, list[int]]:
         """Return the probabilities that pending decisions were drawn with, and how many came after each of its key.
@@ -615,6 +643,12 @@ class RowsOfKeys:
         pending = self._rounds.pending
         used = np.unique(np.append(0, pending.graph[self._rounds.in_order()]))
         return [self._rounds.bank.graphs[g] for g in used.tolist()]
+
+    @property
+    def pending(self) -> tuple[Integers, Integers, Integers]:
+        """The rows, rounds and drawn arms of all pending decisions, key after key, oldest first."""
+        pending, slot = self._rounds.pending, self._rounds.in_order()
+        return pending.key[slot], pending.round[slot], pending.arm[slot]
 
     def cancel(self, row: Integers, round_: Integers, *, lost: bool = False) -> None:
         """Give up pending decisions, as `Family.cancel` does."""

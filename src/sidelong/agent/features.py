@@ -58,7 +58,7 @@ class Reader:
         Raises:
             FeatureError: it cannot be read, or is not like the first one.
         """
-        if self.kind == "vector" and isinstance(x, np.ndarray) and x.shape == (self.size,):  # the usual case, in short
+        if self.kind == "vector" and _is_plain(x, self.size):  # the usual case, in short
             row = np.empty((1, self.size + self._constant))
             row[0, -1] = 1.0
             row[0, : self.size] = x
@@ -133,6 +133,13 @@ class Reader:
             for name, value in x.items():
                 _add(row, name, value)
         return table
+
+
+def _is_plain(x: Any, size: int) -> bool:
+    """Tell whether `x` is an array or a list of so many numbers."""
+    if type(x) is list:
+        return len(x) == size and set(map(type, x)) <= {float, int}
+    return isinstance(x, np.ndarray) and x.shape == (size,)
 
 
 def _numbers(x: Any, dimensions: tuple[int, ...] = (1, 2)) -> Table:

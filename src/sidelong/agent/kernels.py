@@ -60,6 +60,7 @@ if TYPE_CHECKING:
 
 SPARING = False  # whether the learner does not look at every arm: p has the probabilities of observing what is revealed
 NO_FEEDBACK: Any = np.int64(NOT_TOLD)  # which has the type of the other ways in which a round may end
+_LINE = 8  # words that the memory of a computer writes at once
 NO_SEED: Any = np.uint64(0)  # nothing is drawn where a decision is let go
 BINARY = False  # whether losses are 0 or 1
 ETA, THETA, MASS = -1, -1, -1  # where the trace has what is summed for `lateness`
@@ -396,7 +397,12 @@ def keep_state(workspace: ThreadWorkspace, rows: Rows, row: int, after: int) -> 
         rows.common[row] = after
         return
     rows.common[row] = -1
-    fetch(workspace.buffer[: words.size], words)
+    first = 0
+    while first < words.size:  # what has not changed is not written again, which takes longer than to look at it
+        last = min(first + _LINE, words.size)
+        if not is_same(words[first:last], workspace.buffer[first:last]):
+            fetch(workspace.buffer[first:last], words[first:last])
+        first = last
 
 
 @kernel

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sidelong.agent import logs, observers
+from sidelong.agent.ceiling import PRICE
 from sidelong.agent.decision import decision_at
 from sidelong.evaluation.advisers import AdvisersTable
 
@@ -65,7 +66,7 @@ class OneKey:
         """
         return self._decision(int(self._rounds.override(*self._named(decision), [arm])[0]))
 
-    def cancel(self, decision: Decision | str, *, lost: bool = False) -> bool:
+    def cancel(self, decision: Decision | str, *, lost: bool = False, cost: float | None = None) -> bool:
         """Give up a decision: nothing is learned from it.
 
         Args:
@@ -74,6 +75,8 @@ class OneKey:
                 `lateness` take the worst of it. A decision that was never carried out does not count there, which is
                 right if neither the arm nor its loss was the reason.
 
+            cost: with a ceiling, what a lost decision has cost, if that is known; if not, it counts as its bound.
+
         Returns:
             True if it was pending, False if it was cancelled in the same way before, as far as that is remembered.
 
@@ -81,7 +84,8 @@ class OneKey:
             DecisionError: it was told, or has expired; or it was carried out with another arm, and is not said to be
                 lost.
         """
-        return bool(self._rounds.cancel(*self._named(decision), lost=bool(lost)))
+        costs = None if cost is None else [cost]
+        return bool(self._rounds.cancel(*self._named(decision), lost=bool(lost), costs=costs))
 
     def expire(self, age: int, *, lost: bool = False) -> list[str]:
         """Give up the decisions after which `age` others were made, or more; return their ids.
@@ -176,13 +180,15 @@ class OneKey:
         Args:
             log: the path of a Parquet file, such as the service exports; or a table or a dict with its columns: action,
                 loss or reward, and pscore, or beside these the lists observed, losses and observe_probabilities of each
-                round.
+                round. With a ceiling also cost, or beside the lists costs.
             trusted: that it is a plain history, which needs no probabilities. `glance` takes one: only its bold half
                 and its predictions learn from it, on which no theorem depends. `docs/advice.md` says what that means.
         """
         row = self._row()
         state = self._rounds.state_of(row)
-        rounds = logs.replay(self._rounds.setup, state, log, trusted=trusted)
+        spending = self._observers.spending
+        price = float(spending[PRICE]) if spending.size else 0.0
+        rounds = logs.replay(self._rounds.setup, state, log, trusted=trusted, price=price)
         self._rounds.set_state(row, state)
         self._observers.delays[observers.LOGGED] += rounds
         return rounds

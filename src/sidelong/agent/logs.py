@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sidelong._install import pip_install
+from sidelong.agent.ceiling import PRICE, mix_in
 from sidelong.checks import short
 from sidelong.errors import EvaluationError, LearnerError
 from sidelong.evaluation.decision_log import DecisionLog, from_table, read_log
@@ -18,12 +19,16 @@ from sidelong.learners import catalogue
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from sidelong.agent.ceiling import Ceiling
     from sidelong.agent.setup import Setup
     from sidelong.graphs.graph import FeedbackGraph
 
 
-def replay(setup: Setup, state: Any, log: Any, *, trusted: bool = False) -> int:
-    """Let a learner learn the rounds of a log; return how many had losses."""
+def replay(setup: Setup, state: Any, log: Any, *, trusted: bool = False, price: float = 0.0) -> int:
+    """Let a learner learn the rounds of a log; return how many had losses.
+
+    Under a ceiling with this price it is told losses and costs mixed, as it is told its own rounds.
+    """
     learner, graph = setup.learner, setup.graph
     if learner.replay is None:
         title = learner.title
@@ -42,8 +47,23 @@ def replay(setup: Setup, state: Any, log: Any, *, trusted: bool = False) -> int:
     if not trusted:
         _check_seen(found, told, graph)
     ends = np.searchsorted(found.round, told, "right")
-    learner.replay(setup.params, state, ends, found.arm, found.loss, found.probability, np.empty(graph.n_arms))
+    loss = found.loss if setup.ceiling is None else _mixed(found, setup.ceiling, price)
+    learner.replay(setup.params, state, ends, found.arm, loss, found.probability, np.empty(graph.n_arms))
     return int(told.size)
+
+
+def _mixed(found: DecisionLog, ceiling: Ceiling, price: float) -> npt.NDArray[np.float64]:
+    """Return the losses of a log mixed with its costs, or refuse a log that does not say what was paid."""
+    if found.spent is None or not (found.spent >= 0.0).all() or not np.isfinite(found.spent).all():
+        raise EvaluationError(
+            "With a ceiling, a log says what its arms cost, by numbers from 0 on: in a column cost beside loss or "
+            "reward, or in a column costs of lists beside losses. Add it, or begin without the log."
+        )
+    mixed = np.empty_like(found.loss)
+    spending = ceiling.spending()
+    spending[PRICE] = price
+    mix_in(spending, found.loss, found.spent, mixed)
+    return mixed
 
 
 def _check_seen(found: DecisionLog, told: np.ndarray, graph: FeedbackGraph) -> None:

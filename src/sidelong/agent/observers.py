@@ -89,9 +89,9 @@ class Observers(NamedTuple):
 
     # Of the losses of each arm that were told. A loss counts with weight 1 where the graph was known before the draw.
     # Where the outcome decided what was revealed, it counts with 1 / P: large orders are seen on days of low demand,
-    # say, and their plain mean would be of selected days.
+    # say, and their plain mean would be of selected days. A family for whose keys this never happened keeps no weights.
     counts: np.ndarray  #: int64, (K,): how many there were
-    weights: np.ndarray  #: (K,): the sum of their weights
+    weights: np.ndarray  #: (K,): the sum of their weights; of size 0, as the next, if all are 1
     squared_weights: np.ndarray  #: (K,)
     means: np.ndarray  #: (K,): their weighted mean
     squares: np.ndarray  #: (K,): the weighted sum of squared deviations from it
@@ -117,10 +117,17 @@ class Observers(NamedTuple):
         delays[ABSENT] = setup.graph.arms_without_self_loop.size > 0
         alarm, window = Turning.new(K) if setup.alarm else (np.zeros((6, 0)), np.zeros(0, np.int64))
         W, arms, sums = Standing.new(K) if setup.certificate else (np.zeros((0, RATES)), np.zeros((4, 0)), np.zeros(0))
-        weights, squared, means, squares = np.zeros((4, K))
+        (means, squares), none = np.zeros((2, K)), np.zeros(0)
         advisers, counts = np.zeros((len(setup.advisers), SIZE)), np.zeros(K, np.int64)
         spending = np.zeros(0) if setup.ceiling is None else setup.ceiling.spending()
-        return cls(counts, weights, squared, means, squares, delays, alarm, window, W, arms, sums, advisers, spending)
+        return cls(counts, none, none, means, squares, delays, alarm, window, W, arms, sums, advisers, spending)
+
+    def weighed(self) -> Observers:
+        """Return them with the weights of losses, which were all 1 until now if none are kept."""
+        if self.weights.shape[-1]:
+            return self
+        weights = self.counts.astype(np.float64)
+        return self._replace(weights=weights, squared_weights=weights.copy())
 
     def with_advisers(self, n: int) -> Observers:
         """Return them with so many advisers more; of one key, or with a row for each."""
@@ -136,7 +143,7 @@ class Observers(NamedTuple):
         made = {
             name: np.concatenate([array, np.zeros((*array.shape[:-1], 1), array.dtype)], axis=-1)
             for name, array in self._asdict().items()
-            if name in {"counts", "weights", "squared_weights", "means", "squares"}
+            if name in {"counts", "weights", "squared_weights", "means", "squares"} and array.shape[-1]
         }
         if self.alarm.shape[-1]:  # not its size, which is 0 of a family without keys
             more = np.zeros((*self.alarm.shape[:-1], 1))
@@ -177,13 +184,13 @@ def consistent(observers: Observers, first: Observers) -> bool:
     Windows must be those of `evaluation.turning`: a kernel would look for others for ever. What is divided by a weight
     must have one. Of the delays only what a learner does not trace is NaN, and only a rate that is not known infinite.
     """
-    some, delays = observers.counts > 0, observers.delays
-    weighted = ((observers.weights > 0) == some) & ((observers.squared_weights > 0) == some)
-    counted = np.delete(np.where(np.isnan(delays), 0.0, delays), RATE, axis=-1)
+    some, delays, counted = observers.counts > 0, observers.delays, observers.weighed()
+    weighted = ((counted.weights > 0) == some) & ((counted.squared_weights > 0) == some)
+    sums = np.delete(np.where(np.isnan(delays), 0.0, delays), RATE, axis=-1)
     fits = (
         weighted.all()
         and (np.isnan(delays) == np.isnan(first.delays)).all()
-        and ((counted >= 0.0) & (counted <= _FINITE)).all()
+        and ((sums >= 0.0) & (sums <= _FINITE)).all()
         and not (delays[..., RATE] < 0.0).any()
         and (observers.spending[..., : UNIT + 1] == first.spending[: UNIT + 1]).all()
         and (observers.spending[..., PRICE : PRICE + 1] <= HIGHEST).all()
@@ -241,10 +248,13 @@ def add_loss(
 ) -> None:
     """Add a loss of arm i to the weighted means (Welford 1962, West 1979)."""
     counts[i] += 1
-    weights[i] += w
-    squared_weights[i] += w * w
+    weight = float(counts[i])
+    if weights.size > 0:
+        weights[i] += w
+        squared_weights[i] += w * w
+        weight = weights[i]
     away = loss - means[i]
-    means[i] += w * away / weights[i]
+    means[i] += w * away / weight
     squares[i] += w * (away * (loss - means[i]))
 
 

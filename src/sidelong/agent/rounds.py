@@ -15,7 +15,19 @@ import numpy as np
 
 from sidelong._jit import bind
 from sidelong.agent import rules
-from sidelong.agent.ceiling import DECISIONS, PRICE, SPENT, Spending, check_given, fitting, over, spend, summary
+from sidelong.agent.ceiling import (
+    DECISIONS,
+    PRICE,
+    SPENT,
+    Spending,
+    check_given,
+    costs_of_many,
+    fitting,
+    in_order,
+    over,
+    spend,
+    summary,
+)
 from sidelong.agent.codec import Saved
 from sidelong.agent.graphs import Bank
 from sidelong.agent.kernels import (
@@ -110,7 +122,7 @@ class Rounds:
         self.bank = new_bank(setup, [setup.graph], single=single) if bank is None else bank
         self.layout = Layout(setup.learner, setup.state)
         self.first_state = self.layout.filled(setup.state)  #: of a key before its first round
-        self.first_observers = setup.observers()
+        self.first_observers = setup.observers().weighed() if single else setup.observers()
         self.common = SharedStates(self.layout.kept, 0 if single else MANY_STATES)
         self.keys = Keys()
         self.names: dict[str, str] = {}  #: the ids of decisions that a service made, by the names it gave them
@@ -121,7 +133,7 @@ class Rounds:
         self.observers = Observers(*(np.empty((0, *each.shape), each.dtype) for each in self.first_observers))
         self.pending = self.new_pending()
         self.used = 0  #: how many rows of `pending` were used, from the first on
-        self._waiting = 0  # how many of them have a pending decision, in a family
+        self._n_pending = 0  # how many of them have a pending decision, in a family
         self._workspaces: list[ThreadWorkspace] = []
         self._pool = PooledTrust.new(len(setup.advisers)) if setup.pooled else None
         ceiling = setup.ceiling
@@ -283,7 +295,7 @@ class Rounds:
         if self.used + n > len(self.pending.key):
             self.extend(n)
         self.used += n
-        self._waiting += n
+        self._n_pending += n
         return np.arange(self.used - n, self.used)
 
     def extend(self, n: int) -> None:
@@ -314,8 +326,8 @@ class Rounds:
 
     def give(self, n: int) -> None:
         """Take note that n decisions are pending no longer; if nothing is, the memory of a large table goes too."""
-        self._waiting -= n
-        if not self._waiting and not self.single:
+        self._n_pending -= n
+        if not self._n_pending and not self.single:
             self.used = 0
             if len(self.pending.key) > _FEW:
                 self.pending = self.new_pending()
@@ -450,7 +462,7 @@ class Rounds:
             return self._draw(row, places, slot, threads, given, x)
         except BaseException:  # nobody will know of these decisions
             drawn = slot[self.pending.key[slot] >= 0]
-            self._waiting -= slot.size - drawn.size
+            self._n_pending -= slot.size - drawn.size
             self.drop(drawn)
             raise
 
@@ -507,9 +519,10 @@ class Rounds:
         asked.after[shared] = np.array(after, np.int64)[which.reshape(-1)]
 
     def fit(self, row: Integers, places: Integers) -> Integers:
-        """Return the graphs of decisions without the arms that do not fit under the ceiling; a row is -1 if it is new.
+        """Return the graphs of decisions without the arms that do not fit under the ceiling.
 
-        Decisions that are asked for at once share equally what may still be overspent.
+        A row that is not there yet is that of a new key. Decisions that are asked for at once share equally what may
+        still be overspent.
 
         Raises:
             CostError: no arm that is there fits.
@@ -517,24 +530,26 @@ class Rounds:
         ceiling = self.setup.ceiling
         if ceiling is None or ceiling.bounds is None or not row.size:
             return places
-        shared = self.account is not None
-        keys, which = np.unique(np.where(row >= 0, row, -1 - np.arange(row.size)), return_inverse=True)
-        if shared:
-            keys, which = np.zeros(1, np.int64), np.zeros(row.size, np.int64)
-        extra, table = ceiling.extra(), self.pending
+        whose = row if self.account is None else np.zeros(row.size, np.int64)
+        keys, which = np.unique(whose, return_inverse=True)
+        excess, table = ceiling.excess(self.setup.graph), self.pending
         live = np.flatnonzero(table.key[: self.used] >= 0)
-        sums = np.bincount(table.key[live], extra[table.carried[live]], len(self))
-        found = places.copy()
-        for at, key in enumerate(keys.tolist()):
-            mine = which == at
-            known = self.account if shared else self.observers.spending[key] if key >= 0 else ceiling.spending()
-            reserved = float(sums.sum() if shared else sums[key] if key >= 0 else 0.0)
-            fits = ceiling.fits(over(known), reserved, int(mine.sum()))  # type: ignore[arg-type]  # there is one
-            if not fits.all():
-                for place in np.unique(places[mine]).tolist():
-                    less = self.bank.place(fitting(ceiling, self.bank.graphs[place], fits))
-                    found[mine & (places == place)] = less
-        return found
+        known = np.zeros((keys.size, self.observers.spending.shape[1]))
+        known[:] = ceiling.spending() if self.account is None else self.account
+        if self.account is None:
+            there = keys < len(self)
+            known[there] = self.observers.spending[keys[there]]
+            sums = np.bincount(table.key[live], excess[table.carried[live]], max(len(self), int(keys[-1]) + 1))
+            reserved = np.asarray(sums[keys], np.float64)
+        else:
+            reserved = excess[table.carried[live]].sum(keepdims=True)
+        level = ceiling.levels(excess, over(known), reserved, np.bincount(which))
+        kinds, of = np.unique(np.stack([places, level[which]]), axis=1, return_inverse=True)
+        made = [
+            self.bank.place(fitting(ceiling, self.setup.graph, self.bank.graphs[place], n))
+            for place, n in kinds.T.tolist()
+        ]
+        return np.array(made, np.int64)[of.reshape(-1)]
 
     def spending(self, row: int | None) -> Spending:
         """Return what a key has spent, or all of them together."""
@@ -544,7 +559,7 @@ class Rounds:
         slots = np.flatnonzero(self.pending.key[: self.used] >= 0)
         if row is not None:
             slots = slots[self.pending.key[slots] == row]
-        reserved = float(ceiling.extra()[self.pending.carried[slots]].sum()) if ceiling.bounds is not None else 0.0
+        reserved = ceiling.reserved(self.setup.graph, self.pending.carried[slots])
         rows = self.observers.spending[: len(self)]
         known = ceiling.spending() if not len(rows) else rows[0].copy() if row is None else rows[row].copy()
         if self.account is not None:
@@ -604,6 +619,8 @@ class Rounds:
         pending, pool, row = self.pending, self._pool, self.pending.key[told.slot]
         keys = row[:0] if pool is None else np.unique(row)  # which sorts them
         before = np.empty(0) if pool is None else self._lost_by_advice(keys)
+        if not told.foreseen.all():
+            self.observers = self.observers.weighed()
         account: Any = self.account
         if account is not None:
             self.observers.spending[row, PRICE] = account[PRICE]
@@ -627,23 +644,35 @@ class Rounds:
         words = np.where(place[:, None] < 0, self.rows.state[row], self.common.states[place])
         return self.layout.column(words, self.setup.learner.pooled[0]).copy()
 
-    def cancel(self, row: Integers, round_: Integers, *, lost: bool) -> int:
-        """Let go of decisions that were never carried out, or are lost: all of them, or none.
+    def cancel(self, row: Integers, round_: Integers, *, lost: bool, costs: Any = None) -> int:
+        """Let go of decisions that were never carried out, or are lost, at known costs: all of them, or none.
 
         Returns:
             How many were pending; the others were cancelled in the same way before.
         """
         slots = self.find(row, round_)
+        spent = None if costs is None else self._lost_costs(costs, slots, lost=lost)
         for at in np.flatnonzero(slots < 0).tolist():
             mark = rules.cancelled_mark(int(round_[at]), lost=lost)
             if not (self.rows.told[row[at]] == mark).all(axis=1).any():
                 raise rules.not_pending(self.name(int(row[at]), int(round_[at])), "be cancelled")
+        spent = None if spent is None else spent[slots >= 0]
         slots = slots[slots >= 0]
         overridden = slots[self.pending.carried[slots] != self.pending.arm[slots]]
         if overridden.size:
             rules.check_cancelled(self.ids(overridden)[0], overridden=True, lost=lost)
-        self.drop(slots, lost=lost, marked=True)
+        self.drop(slots, lost=lost, marked=True, costs=spent)
         return int(slots.size)
+
+    def _lost_costs(self, costs: Any, slots: Integers, *, lost: bool) -> Floats:
+        """Return what decisions have cost whose losses are lost, or refuse it."""
+        ceiling = self.setup.ceiling
+        if ceiling is None or not lost:
+            what = "there is no ceiling" if ceiling is None else "these decisions are not said to be lost"
+            raise CostError(f"A cost is told of a cancelled decision if it was lost, under a ceiling, and {what}.")
+        arms = np.where(slots >= 0, self.pending.carried[slots], -1)
+        single = np.ones(slots.size, np.int64)
+        return in_order(ceiling, costs_of_many(costs), single, arms, arms, lambda _: "")
 
     def expire(self, slots: Integers, age: int, *, lost: bool) -> list[str]:
         """Let go of those pending decisions after which their key has made `age` others, or more; return their ids."""
@@ -653,21 +682,26 @@ class Rounds:
         self.drop(old, lost=bool(lost))
         return ids
 
-    def drop(self, slots: Integers, *, lost: bool = False, marked: bool = False) -> None:
-        """Let go of decisions that will never be told; if `marked`, it is remembered that they were cancelled."""
+    def drop(self, slots: Integers, *, lost: bool = False, marked: bool = False, costs: Floats | None = None) -> None:
+        """Let go of decisions that will never be told; if `marked`, it is remembered that they were cancelled.
+
+        Those that were carried out count as the most that they can cost, unless their costs are known.
+        """
+        ceiling = self.setup.ceiling
         gone = slots if lost else slots[self.pending.carried[slots] != self.pending.arm[slots]]
-        self._spend_most(self.pending.key[gone], self.pending.carried[gone])
+        if costs is None and ceiling is not None and ceiling.bounds is not None:
+            costs = ceiling.bounds[self.pending.carried[gone]]
+        if costs is not None:
+            self._spend(self.pending.key[gone], costs)
         self._bind("drop")(*self._parts(self.workspace(1)), slots, lost, marked)
         self.give(slots.size)
 
-    def _spend_most(self, rows: Integers, arms: Integers) -> None:
-        """Count decisions that were carried out and will never be told as the most that they can cost."""
-        ceiling = self.setup.ceiling
-        if ceiling is not None and ceiling.bounds is not None:
-            for row, cost in zip(rows.tolist(), ceiling.bounds[arms].tolist(), strict=True):
-                spend(self.observers.spending[row], cost)
-                if self.account is not None:
-                    spend(self.account, cost)
+    def _spend(self, rows: Integers, costs: Floats) -> None:
+        """Count what decisions have cost that will never be told."""
+        for row, cost in zip(rows.tolist(), costs.tolist(), strict=True):
+            spend(self.observers.spending[row], cost)
+            if self.account is not None:
+                spend(self.account, cost)
 
     def outlook(
         self, row: Integers, graph: Integers | None = None, advised: Floats | None = None
@@ -736,7 +770,7 @@ class Rounds:
         following, after = np.where(same, np.arange(1, n + 1), -1), np.append(False, same)[:n]
         previous = np.where(after, np.arange(-1, n - 1), -1)
         self.pending = self.new_pending()._replace(**columns, next=following, previous=previous)
-        self.used = self._waiting = n
+        self.used = self._n_pending = n
         self.rows.first[:], self.rows.last[:] = -1, -1
         self.rows.first[key[::-1]] = np.arange(n)[::-1]
         self.rows.last[key] = np.arange(n)
@@ -826,6 +860,7 @@ class Rounds:
         made = cls(first.setup if setup is None else setup, None, remembers, regressor, single=first.single)
         made.keys = Keys()
         own_scales = any(part.rows.scale.shape[1] for part, _ in parts)
+        weighed = any(part.observers.weights.shape[1] for part, _ in parts)
         columns: dict[str, list[np.ndarray]] = {name: [] for name in PENDING}
         rows, observers = [], []
         for part, chosen in parts:
@@ -836,7 +871,8 @@ class Rounds:
             made.keys.add(part.keys.listed[row] for row in chosen.tolist())
             scale = part.scales() if own_scales else part.rows.scale
             rows.append([array[chosen] for array in part.rows._replace(scale=scale)])
-            observers.append([array[chosen] for array in part.observers])
+            counted = part.observers.weighed() if weighed else part.observers
+            observers.append([array[chosen] for array in counted])
             slots = part.in_order()
             slots = slots[new[part.pending.key[slots]] >= 0]
             places = np.array([made.bank.place(graph) for graph in part.bank.graphs], np.int64)
@@ -883,6 +919,8 @@ class Rounds:
         made = cls(saved.setup, bank, size, saved.regressor, single=keys is None)
         made.names, made.pool, made.account = saved.names, saved.pool, saved.account
         made.observers = Observers(*(array.copy() for array in saved.observers))
+        if keys is None:
+            made.observers = made.observers.weighed()
         made.keys = made.keys if keys is None else keys
         n = len(made.keys)
         words = np.zeros((n, made.layout.kept), np.uint64)

@@ -124,16 +124,17 @@ def marks_of(round_: Integers, losses: Floats, arms: Integers, offsets: Integers
     where nobody knows. They are those of what was given: an arm that was absent is not learned, but what an outcome
     revealed may name it.
     """
-    hashes = np.empty((round_.size, 2), np.int64)
-    hash_many((losses + 0.0).view(np.uint64), np.asarray(arms, np.int64), offsets, graph, hashes)  # -0.0 is 0.0
-    return np.column_stack([round_, np.diff(offsets), hashes])
+    marks = np.empty((round_.size, 4), np.int64)
+    marks[:, ROUND], marks[:, SIZE] = round_, np.diff(offsets)
+    hash_many(np.ascontiguousarray(losses).view(np.uint64), np.asarray(arms, np.int64), offsets, graph, marks)
+    return marks
 
 
 @kernel
-def hash_many(losses: np.ndarray, arms: np.ndarray, offsets: np.ndarray, graph: np.ndarray, hashes: np.ndarray) -> None:
-    """Write a hash of the losses and the graph of each decision, and one of its arms."""
-    for i in range(hashes.shape[0]):
-        hashes[i, 0], hashes[i, 1] = hash_one(losses, arms, offsets[i], offsets[i + 1], graph[i])
+def hash_many(losses: np.ndarray, arms: np.ndarray, offsets: np.ndarray, graph: np.ndarray, marks: np.ndarray) -> None:
+    """Write into the marks of each decision a hash of its losses and the graph, and one of its arms."""
+    for i in range(marks.shape[0]):
+        marks[i, LOSSES], marks[i, ARMS] = hash_one(losses, arms, offsets[i], offsets[i + 1], graph[i])
 
 
 @kernel
@@ -141,11 +142,13 @@ def hash_one(losses: np.ndarray, arms: np.ndarray, first: int, last: int, graph:
     """Return the same of one decision, whose losses, as words of 64 bits, and arms lie from `first` to `last`."""
     of_losses, of_arms = mix_bits(np.uint64(graph)), np.uint64(0)
     for k in range(first, last):
-        of_losses ^= mix_bits(losses[k] ^ mix_bits(np.uint64(k - first)))
+        loss = losses[k] if losses[k] != _MINUS_ZERO else _ZERO
+        of_losses ^= mix_bits(loss ^ mix_bits(np.uint64(k - first)))
         of_arms ^= mix_bits(np.uint64(arms[k] + 1))
     return np.int64(of_losses >> _ONE_BIT), np.int64(of_arms >> _ONE_BIT)
 
 
+_ZERO, _MINUS_ZERO = np.uint64(0), np.uint64(1 << 63)
 _ONE_BIT, _HALF, _LOW = np.uint64(1), np.uint64(32), np.uint64(0xFFFFFFFF)
 _FACTOR, _KEY = np.uint64(0xD256D193), np.uint64(0x9E3779B9)
 
@@ -279,8 +282,10 @@ class FeedbackCheck:
         """Return the values and what was given, decision after decision, with their arms, -1 where nobody knows."""
         heard, total = self._heard, int(due.sum())
         pending = np.repeat(self._named.is_pending, due)
-        arms = np.full(total, -1, np.int64)
-        arms[pending] = reveals
+        arms = reveals.astype(np.int64)
+        if self._settled.size:
+            arms = np.full(total, -1, np.int64)
+            arms[pending] = reveals
         if heard.arms is None or heard.of is None:
             if heard.values.size != total:
                 self._refuse_count(total, reveals)

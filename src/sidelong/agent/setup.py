@@ -165,7 +165,7 @@ def prepare(
         graph,
         seed,
         scale,
-        module.init(params, graph),
+        module.first_state(params, graph),
         certificate=certificate,
         alarm=alarm,
         pooled=bool(pooled),

@@ -13,6 +13,7 @@ null counts like any other: with its losses if it has them, else as a decision w
 from __future__ import annotations
 
 import json
+import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -48,6 +49,9 @@ class DecisionLog(NamedTuple):
     loss: Floats  #: the loss
     probability: Floats  #: the probability, before the draw, that it would be revealed
     chances: Floats | None = None  #: of each round, that probability for every arm, where the log holds it
+    spent: Floats | None = (
+        None  #: what each revealed arm cost, where the log says so; NaN in rounds of which it does not
+    )
 
     @property
     def n_rounds(self) -> int:
@@ -80,7 +84,7 @@ def read_log(
     """
     from pyarrow import ArrowException, parquet  # noqa: PLC0415  # an extra
 
-    wanted = {"round", "action", "reward", "loss", "pscore", "status", "drawn_by", *_LISTS, _EVERY}
+    wanted = {"round", "action", "reward", "loss", "pscore", "status", "drawn_by", "cost", "costs", *_LISTS, _EVERY}
     wanted |= {"context"} if where else set()
     try:
         with parquet.ParquetFile(source) as file:
@@ -163,7 +167,27 @@ def from_table(table: Any, n_arms: int | None = None, *, trusted: bool = False) 
         raise EvaluationError(f"A log has a column pscore, or all of {', '.join(_LISTS)}; this one has neither.")
     K = _count(action, arm, n_arms)
     revealed = _checked(K, row, arm, loss, probability)
-    return DecisionLog(K, told, cost, row, *revealed, _chances(table, K, row, revealed))
+    chances = _chances(table, K, row, revealed)
+    return DecisionLog(
+        K, told, cost, row, *revealed, chances, _spent(table, told, np.bincount(row, minlength=told.size))
+    )
+
+
+def _spent(table: Any, told: npt.NDArray[np.bool_], sizes: Integers) -> Floats | None:
+    """Return what revealed arms cost, if the log has a column costs of lists, or cost of the arms that were played."""
+    if not {"cost", "costs"} & set(table.column_names):
+        return None
+    if set(_LISTS) <= set(table.column_names) and "costs" in table.column_names:
+        given = zip(table["costs"].to_pylist(), sizes.tolist(), told.tolist(), strict=True)
+        lists = [[math.nan] * size if each is None else each for each, size, known in given if known]
+        if [len(each) for each in lists] != sizes[told].tolist():
+            raise EvaluationError(
+                "The lists costs and losses of a round must be equally long. In some rounds they are not."
+            )
+        return np.array([cost for each in lists for cost in each], np.float64)
+    if (sizes[told] != 1).any() or "cost" not in table.column_names:
+        return None
+    return _numbers(table, "cost")[told]
 
 
 def _certain(table: Any) -> Any:

@@ -59,7 +59,7 @@ class Turning(NamedTuple):
 def watch(
     turning: Turning, graph: GraphArrays, arm: int, p: np.ndarray, losses: np.ndarray, t: int, P: np.ndarray
 ) -> None:
-    """Count that round t, in which `arm` was drawn from `p`, revealed `losses`; `P` is room."""
+    """Count that round t, in which `arm` was drawn from `p`, revealed `losses`; `P` is scratch."""
     observe(graph, p, P)
     first = graph.start[arm]
     arms = graph.targets[first : graph.stop[arm]]
@@ -133,10 +133,12 @@ class WorldHealth(NamedTuple):
 
     def __str__(self) -> str:
         """Return a sentence for people."""
-        more = f" {self.overridden:,} decisions were carried out with other arms, and do not count." * (
-            self.overridden > 0
-        )
-        return self._said() + more
+        said, n = self._said(), self.overridden
+        if n == 1:
+            said += " 1 decision was carried out with another arm, and does not count."
+        elif n > 1:
+            said += f" {n:,} decisions were carried out with other arms, and do not count."
+        return said
 
     def _said(self) -> str:
         if self.unknown:

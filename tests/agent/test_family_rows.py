@@ -1,4 +1,4 @@
-"""Keys by their rows: to the bit what the same keys do by name."""
+"""Rows of a family: to the bit what the same keys do by name."""
 
 import numpy as np
 import pytest
