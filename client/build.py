@@ -16,8 +16,8 @@ def main(out: str) -> None:
     with tempfile.TemporaryDirectory(prefix="sidelong-client-") as folder:
         copy = Path(folder)
         shutil.copytree(HERE.parent / "src", copy / "src", ignore=shutil.ignore_patterns("__pycache__"))
-        for path in (HERE / "pyproject.toml", HERE / "README.md", HERE.parent / "LICENSE"):
-            shutil.copy(path, copy)
+        for name in ("client/pyproject.toml", "client/README.md", "LICENSE", "hatch_build.py"):
+            shutil.copy(HERE.parent / name, copy)
         build = [sys.executable, "-m", "build", "--no-isolation", "--outdir", Path(out).resolve(), copy]
         subprocess.run(build, check=True, stdout=subprocess.DEVNULL)
 

@@ -353,6 +353,10 @@ def test_a_refused_snapshot_is_final_and_silence_is_reported():
     assert lost.value.code == "unreachable"
     reason = httpx.RemoteProtocolError("Server disconnected without sending a response.")
     assert "a response. Is it running" in str(unreachable("http://x", reason))
+    reason = httpx.ConnectError("[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: self-signed certificate")
+    assert str(unreachable("https://x", reason)).endswith(
+        "self-signed certificate. If its certificate is your own, set SSL_CERT_FILE to that file."
+    )
 
 
 def test_a_reply_that_is_no_json_is_still_an_error():
@@ -360,7 +364,9 @@ def test_a_reply_that_is_no_json_is_still_an_error():
     service._http = httpx.Client(
         transport=httpx.MockTransport(lambda _: httpx.Response(502, text="<h1>Bad Gateway</h1>")), base_url="http://x"
     )
-    with pytest.raises(ServiceError, match="502 Bad Gateway"):
+    with pytest.raises(
+        ServiceError, match=r"^http://x/\S+ answers 502 Bad Gateway, and not as .* is the service running"
+    ):
         service["x"].ask()
 
 

@@ -60,7 +60,7 @@ def test_advice_in_columns_is_split_like_the_keys_and_followed_like_in_a_family(
     single = service.create(f"m{next(_numbers)}", "glance", GRAPHS[0], incumbent="today", allowance=5)
     assert single.ask(advice={"today": np.int64(2), "team": np.eye(4)[1]}).round == 1
     assert len(single.ask_many(3, advice={"today": 2})) == 3
-    with pytest.raises(ServiceError, match="'today' must advise in every round"):
+    with pytest.raises(AdviceError, match="'today' must advise in every round"):
         single.ask(advice=3)
 
 
@@ -194,7 +194,7 @@ def test_a_scale_and_what_is_wrong(service):
 
 def test_nothing_of_a_batch_is_an_empty_batch():
     reply = {"arms": [1, 0, 1], "ids": ["abc-7", "abc-8", "abc-9"], "rounds": [1, 1, 2], "probabilities": None}
-    reply |= {"labels": None, "drawn_by": ["learner", "holdout", "learner"]}
+    reply |= {"labels": None, "absent": None, "drawn_by": ["learner", "holdout", "learner"]}
     batch = RemoteBatch.read({**reply, "reveals": {"0": [0], "1": [0, 1]}}, "shop", ["a", "b", "a"])
     assert [len(batch[[]]), batch[[]].ids, batch[[]].reveals.tolist()] == [0, [], []]
     assert batch[[2, 0]].ids == ["abc-9", "abc-7"]

@@ -8,7 +8,7 @@ import pytest
 
 import sidelong as sl
 from service.servers import nursery, server, service
-from sidelong.errors import LossError
+from sidelong.errors import CostError, LossError
 from sidelong.integrations.gateway import Gateway, Loss
 
 __all__ = ["nursery", "server", "service"]
@@ -132,6 +132,64 @@ def test_a_gateway_that_starts_retires_what_it_does_not_have_and_a_running_one_d
         await new.close()
 
     asyncio.run(game())
+
+
+@pytest.mark.parametrize("is_service", [True, False], ids=["service", "agent"])
+def test_under_a_ceiling_costs_are_told_and_the_limit_holds(is_service, server, service):
+    dollars, names = {"large": 0.01, "small": 0.001, "nova": 0.003}, ["large", "small"]
+    limit = {"ceiling": 0.002, "cost_bounds": [0.012, 0.0015], "overspend": 0.05}
+    graph = sl.graphs.self_loops(2).labelled(names)
+    if is_service:
+        service.create("costly", "glance", graph, **limit)
+        where = {"at": server.address, "experiment": "costly"}
+    else:
+        where = {"agent": sl.Agent("glance", graph, seed=7, **limit)}
+    told = []
+
+    async def game(gateway):
+        for k in range(120):
+            if k == 30:
+                gateway.offer({"large": 0.012, "small": 0.0015, "nova": 0.004})  # a new arm needs a bound
+                await until(lambda: "nova" in gateway._arms)
+            shadow = k % 10 == 0
+            there = [*names, "nova"] if k >= 30 else names
+            choice = await gateway.decide(there, shadow=shadow)
+            seen = [name for name in choice.reveals if not shadow or k % 20 or name == choice.name]  # some fail
+            losses = {name: {"large": 0.1, "small": 0.6, "nova": 0.5}[name] for name in seen}
+            losses["too dear for this round"] = 1.0
+            gateway.tell(choice, losses, str(k), {name: dollars[name] for name in seen})
+            told.append(dollars[choice.name])
+            await until(lambda: not gateway._untold)
+        assert gateway._has_ceiling
+
+    counts = play(game, dict.fromkeys(names), **where)
+    assert (counts["told"], counts["refused"]) == (120, 0)
+    found = service["costly"].state()["spending"] if is_service else where["agent"].spending()._asdict()
+    assert found["decisions"] == 120
+    assert found["spent"] == pytest.approx(sum(told))
+    above = [sum(told[: k + 1]) - 0.002 * (k + 1) for k in range(120)]
+    assert max(above) <= 0.05
+    assert 0.01 in told
+
+
+def test_an_agent_has_nothing_pending_that_nobody_knows_of_where_models_do_not_fit_or_cost_too_much():
+    graph = sl.graphs.self_loops(2).labelled(["large", "small"])
+    agent = sl.Agent("glance", graph, seed=7, ceiling=1.0, cost_bounds=[3.0, 0.5], overspend=5.0)
+
+    async def game(gateway):
+        await gateway.begun.wait()
+        fitting = await gateway._ask(8, {"large": 0}, shadow=False)
+        assert [choice.name for choice in fitting] == ["large", "large"]
+        assert len(agent.pending) == 2
+        with pytest.raises(CostError, match="No arm that is there fits"):
+            await gateway._ask(8, {"large": 0}, shadow=False)
+        gateway.tell(fitting[0], {"large": 0.1}, "one", {"large": 4.0})  # more than its bound
+        gateway.cancel(fitting[1])
+        await until(lambda: not agent.pending)
+
+    counts = play(game, ["large", "small"], agent=agent)
+    assert counts["refused"] == 1
+    assert agent.spending()[:2] == (1, 3.0)  # it counts as its bound
 
 
 @pytest.mark.parametrize("is_service", [True, False], ids=["service", "agent"])

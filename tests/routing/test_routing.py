@@ -9,6 +9,7 @@ import litellm
 import pytest
 
 from routing.mocked import deployment
+from sidelong import graphs as sl_graphs
 from sidelong.errors import LearnerError, LossError
 from sidelong.integrations.litellm import Loss, Routing
 
@@ -33,7 +34,7 @@ class Played:
     """An experiment of a service, a router, and the routing between them."""
 
     def __init__(self, router, server, service, **settings):
-        self.name = f"chat-{next(NAMES)}"
+        self.name = settings.pop("name", None) or f"chat-{next(NAMES)}"
         self.router = router
         settings = {"judge": judge, "group": "chat", "within": 10.0, **settings}
         self.routing = Routing(router, at=server.address, experiment=self.name, **settings)
@@ -200,6 +201,26 @@ def test_the_coin_is_thrown_before_the_decision_and_a_shadow_that_fails_is_left_
     assert [arm["observed_count"] for arm in arms.values()] == [0, 8, 8]
     assert counts["told"] == 8
     assert played.counts["refused"] == 0
+
+
+def test_under_a_ceiling_what_replies_cost_is_told_and_no_limit_is_broken(play, service):
+    limit = {"ceiling": 0.003, "cost_bounds": [0.011, 0.0011], "overspend": 0.03}
+    service.create("dear", "glance", sl_graphs.self_loops(2).labelled(["large", "small"]), **limit)
+    spent = []
+
+    async def game(played):
+        for _ in range(40):
+            reply = await played.ask()
+            spent.append(0.01 if reply._hidden_params["model_id"] == "large" else 0.001)
+            await played.settled()
+
+    models = deployment("large", dollars=0.01), deployment("small", "bad", dollars=0.001)
+    played = play(game, *models, name="dear", shadow=0.2)
+    found = played.state()["spending"]
+    assert (found["decisions"], played.counts["refused"]) == (played.counts["told"], 0)
+    assert found["spent"] == pytest.approx(sum(spent))
+    assert max(sum(spent[: k + 1]) - 0.003 * (k + 1) for k in range(40)) <= 0.03
+    assert 0 < spent.count(0.01) < 20
 
 
 def test_it_fails_open_while_no_service_answers_and_goes_on_when_one_does(make_router, nursery, tmp_path):

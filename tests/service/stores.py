@@ -79,8 +79,7 @@ class Bench:
         self.store = Store(self.database, Settings(**settings), clock)
 
     def create(self, name="e", graph=None, learner="exp3.g++", seed=3, expire_after=None, **options):
-        own = ("features", "holdout", "default_loss", "scale", "certificate", "prior", "keyed")
-        spec = {name: options.pop(name) for name in own if name in options}
+        spec = {name: options.pop(name) for name in list(options) if name in RequestedSpec.model_fields}
         spec |= {"learner": learner, "options": options, "seed": seed, "expire_after": expire_after}
         request = RequestedSpec(**spec)
         return creation.create(self.store, creation.draft(self.store, name, request, graph or sl.graphs.nested(4)))

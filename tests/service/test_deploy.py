@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 import yaml
 
+from sidelong.cli import COMMANDS
 from sidelong.service.http.openapi import ENDPOINTS
 from sidelong.service.settings import Settings
 
 FOLDER = Path(__file__).parents[2] / "deploy"
+DOCS = FOLDER.parent / "docs"
 FILES = {
     name: (FOLDER / name).read_text() for name in ("Dockerfile", "compose.yaml", "kubernetes.yaml", "sidelong.service")
 }
@@ -21,7 +23,7 @@ FILES = {
 OTHERS = {"SIDELONG_CACHE_DIR", "SIDELONG_PASSWORD"}
 
 ALERTS, BOARD = FOLDER / "alerts.yaml", FOLDER / "grafana.json"
-HADOLINT, SYSTEMD = shutil.which("hadolint"), shutil.which("systemd-analyze")
+BASH, HADOLINT, SYSTEMD = map(shutil.which, ("bash", "hadolint", "systemd-analyze"))
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -59,8 +61,14 @@ def test_alerts_and_board_name_metrics_and_labels_that_there_are(nursery, tmp_pa
     for _ in range(40):  # whoever is in the holdout, arm 1 is not played with a probability below 1e-5: .75 ** 40
         made = server.post("/v1/experiments/e/decisions")[1]
         server.post(f"/v1/decisions/{made['id']}/feedback", {"losses": [0.75, 0.25]})
+    limited = {"name": "f", "learner": "glance", "graph": {"name": "complete", "n": 2}, "seed": 7, "ceiling": 0.5}
+    assert server.post("/v1/experiments", limited)[0] == 201
+    made = server.post("/v1/experiments/f/decisions")[1]
+    assert server.post(f"/v1/decisions/{made['id']}/feedback", {"losses": [0.75, 0.25], "costs": [0.2, 0.2]})[0] == 200
     shown = server.get("/metrics")[1].decode()
     server.stop()
+    for name, value in (("sidelong_spent", 0.2), ("sidelong_spending_line", 0.5), ("sidelong_spending_reserved", 0.0)):
+        assert f'\n{name}{{experiment="f"}} {value}\n' in shown
     series = {}
     for name, labels in re.findall(r"^(\w+)(?:\{(.*)\})? ", shown, re.MULTILINE):
         series.setdefault(name, set()).update(re.findall(r"(\w+)=", labels))
@@ -74,6 +82,36 @@ def test_alerts_and_board_name_metrics_and_labels_that_there_are(nursery, tmp_pa
         for name, chosen in re.findall(r"\b((?:sidelong|process)_\w+)(?:\{([^{}]*(?:\{name\}[^{}]*)?)\})?", expression):
             assert name in series, expression
             assert set(re.findall(r"(\w+)=", chosen)) <= series[name] | {"job", "instance"}, expression
+
+
+@pytest.mark.skipif(BASH is None, reason="bash is not installed")
+@pytest.mark.parametrize("page", ["cluster", "deploy", "life"])
+def test_the_scripts_of_a_page_are_shell_and_name_files_that_there_are(page):
+    blocks = re.findall(r"^```bash\n(.*?)^```", (DOCS / f"{page}.md").read_text(), re.MULTILINE | re.DOTALL)
+    known = {name.replace("_", "-") for names in COMMANDS.values() for name in names}
+    assert blocks
+    for block in blocks:
+        subprocess.run([BASH, "-n"], input=block, text=True, check=True)
+        for name in re.findall(r"(?<![\w/])deploy/[\w.]+", block):
+            assert (FOLDER.parent / name).exists(), name
+        for command in re.findall(r"^(?:\S*/)?sidelong (.+?)(?: --on.*)?$", block, re.MULTILINE):
+            assert command.split()[0] in known, command
+
+
+def test_the_jobs_of_prometheus_and_of_the_dask_operator_are_as_their_tools_want_them():
+    shown = {}
+    for page in ("operations", "cluster"):
+        block = re.search(r"^```yaml\n(.*?)^```", (DOCS / f"{page}.md").read_text(), re.MULTILINE | re.DOTALL)[1]
+        shown[page] = yaml.safe_load(block)
+    [job] = shown["operations"]["scrape_configs"]
+    assert job["static_configs"][0]["targets"] == [f"127.0.0.1:{Settings().port}"]
+    assert "/metrics" in {endpoint.path for endpoint in ENDPOINTS}  # where Prometheus looks unless it is told otherwise
+    jobs = set(re.findall(r'job="(\w+)"', ALERTS.read_text() + BOARD.read_text().replace("\\", "")))
+    assert jobs <= {job["job_name"]}
+    scheduler = shown["cluster"]["spec"]["scheduler"]
+    named = {port["name"] for port in scheduler["spec"]["containers"][0]["ports"]}
+    assert {port["targetPort"] for port in scheduler["service"]["ports"]} <= named
+    assert scheduler["service"]["selector"]["dask.org/cluster-name"] == shown["cluster"]["metadata"]["name"]
 
 
 @pytest.mark.skipif(HADOLINT is None, reason="hadolint is not installed")

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import sidelong as sl
+from sidelong.evaluation.arm_delays import LEVEL, ArmDelays
 from sidelong.service.http import views
 from sidelong.service.store import snapshots
-from sidelong.service.store.arm_delays import LEVEL, ArmDelays
 
 PROMPT = ["adversarial", "stochastic"]
 
@@ -208,3 +208,10 @@ def test_a_learner_that_does_not_tell_its_probabilities_cannot_be_tested(bench):
     by_arm = found(bench).delay.by_arm
     assert (by_arm.p_value, by_arm.ok) == (None, True)
     assert by_arm.unknown == "the learner does not tell all probabilities"
+
+
+def test_under_a_ceiling_no_theorem_bounds_the_regret_in_losses(bench):
+    bench.create(learner="glance", ceiling=1.0)
+    guarantee = found(bench)
+    assert (guarantee.holds, guarantee.bound) == (False, None)
+    assert "keeps to a ceiling" in guarantee.reasons[-1]

@@ -1,10 +1,11 @@
 """kill -9 at random moments under every kind of load: nothing acknowledged is lost, nothing is counted twice.
 
-Two servers have one database. Clients decide and tell at both, one by one and in batches, with keys, features, advice
-and graphs of their rounds. Meanwhile an operator freezes, stops, renames and archives an experiment, another one clones
-experiments and deletes the clones, and others follow events and download logs. The servers cut the journals behind
-seconds. They are killed, one or both. At the end the journals, with what was cut, must hold all that was acknowledged,
-once, replaying them gives the state of both servers, and the exported logs hold each decision once.
+Two servers have one database. Clients decide and tell at both, one by one and in batches, with keys, features,
+advice, graphs of their rounds, and costs under a ceiling. Meanwhile an operator freezes, stops, renames and archives
+an experiment, another one clones experiments and deletes the clones, and others follow events and download logs. The
+servers cut the journals behind seconds. They are killed, one or both. At the end the journals, with what was cut,
+must hold all that was acknowledged, once, replaying them gives the state of both servers, and the exported logs hold
+each decision once.
 """
 
 import asyncio
@@ -43,11 +44,15 @@ SETTINGS |= {"keep_days": 3.0 / 86_400, "sweep_every": 0.03}  # and in cuts
 KEYS = [f"sku-{k}" for k in range(300)]
 GRAPH = sl.graphs.cliques([3, 2])
 BODY = {"graph": {"name": "cliques", "sizes": [3, 2]}, "seed": 5, "expire_after": None}
+BOUNDS = [0.5, 1.0, 2.0, 3.0, 6.0]
+LIMITED = {**BODY, "ceiling": 1.0, "cost_bounds": BOUNDS, "overspend": 12.0}
 HELD = {**BODY, "learner": "exp3-set", "holdout": {"arm": 2, "share": 0.3}}
 EXPERIMENTS = {
     "plain": {**BODY, "certificate": True},
     "features": {**BODY, "certificate": True, "learner": "squarecb.g", "features": ["weekday", "size"]},
     "keyed": {**BODY, "keyed": True},
+    "limited": LIMITED,
+    "limited-keyed": {**LIMITED, "keyed": True, "ceiling_over": "all", "pooled": True},
     "changed": HELD,
     "cloned": HELD,
 }
@@ -72,13 +77,13 @@ def forecast(n):
 def drawn(kind, draws):
     """Draw what is sent with a decision: in one of five a graph of its own, of which there are twenty; and advice."""
     sent = {}
-    if kind in {"plain", "keyed"} and draws.random() < 0.5:
+    if kind in {"plain", "keyed", "limited-keyed"} and draws.random() < 0.5:
         sent["advice"] = {"forecast": draws.randrange(5), "team": draws.choice([None, [0.2] * 5])}
     if kind in {"plain", "features"} and draws.random() < 0.2:
         sent["graph"] = {"name": "erdos_renyi", "n": 5, "r": 0.5, "seed": draws.randrange(20)}
     if kind == "features":
         sent["context"] = {"weekday": draws.choice("MTWTF"), "size": draws.random(), "order": "unseen"}
-    return {**sent, "key": f"one-{draws.randrange(50)}"} if kind == "keyed" else sent
+    return {**sent, "key": f"one-{draws.randrange(50)}"} if "keyed" in kind else sent
 
 
 class Load:
@@ -100,6 +105,7 @@ class Load:
         self.nights = []  # of each batch with keys: the decisions and their losses
         self.seen, self.exports, self.known_no_more = [], collections.Counter(), 0
         self.journals = {}
+        self.paid = {}  # by id, where there is a ceiling: what the arm of a told decision cost
         for name, body in EXPERIMENTS.items():
             assert self.servers[0].post("/v1/experiments", {"name": name, **body}, **self.headers)[0] == 201
 
@@ -135,8 +141,12 @@ class Load:
                 self.history.cancelled |= {made["id"]} if done else set()
                 continue
             losses = {str(arm): draws.random() for arm in made["reveals"]}
+            sent = {"losses": losses}
+            if "limited" in name:
+                sent["costs"] = [BOUNDS[arm] * draws.random() for arm in made["reveals"]]
+                self.paid[made["id"]] = sent["costs"][made["reveals"].index(made["arm"])]
             for _ in range(2 if draws.random() < 0.1 else 1):
-                status, reply = await line.send(f"/v1/decisions/{made['id']}/feedback", json.dumps({"losses": losses}))
+                status, reply = await line.send(f"/v1/decisions/{made['id']}/feedback", json.dumps(sent))
                 if status != 200:
                     is_cut = self.is_cut(reply)
                     self.history.told |= {made["id"]: list(losses.values())} if is_cut else {}
@@ -352,6 +362,7 @@ def test_nothing_acknowledged_is_lost_and_nothing_counted_twice(nursery, databas
     check_changes(load, journals["changed"])
     check_clones(load, journals, origins)
     check_batches(load)
+    check_spending(load, journals)
     assert load.history.sent_again > 0
     assert load.seen == sorted(set(load.seen))  # each event once, in order, over all breaks
     with load.opened.reading() as reading:
@@ -429,6 +440,17 @@ def check_exports(load, journals):
         files = [*sorted(load.folder.glob(f"{name}-{found.identity.key}-*.parquet")), left]
         rows = [id_ for file in files for id_ in pq.read_table(file, columns=["decision"])["decision"].to_pylist()]
         assert rows == list(found.decided)
+
+
+def check_spending(load, journals):
+    """Check that what was spent is what was told, and never above the line by more than it may be."""
+    for name in ("limited", "limited-keyed"):
+        told = [id_ for id_, (kind, _) in journals[name].settled.items() if kind is Kind.TOLD]
+        for state in load.states(name):
+            spent = state["spending"]
+            assert spent["decisions"] == len(told) > 0
+            assert spent["spent"] == pytest.approx(sum(load.paid[id_] for id_ in told))
+            assert spent["spent"] <= spent["line"] + 12.0 + 1e-9
 
 
 def check_batches(load):

@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from pydantic import ValidationError
 
 import sidelong as sl
 from sidelong import service
+from sidelong.service.http.messages.experiments import CreateExperiment
 from sidelong.service.http.openapi import ENDPOINTS
 from sidelong.service.http.problems import PROBLEMS, Problem
 from sidelong.service.store.kinds import open_database
@@ -377,6 +379,28 @@ def test_the_page_of_the_http_api_shows_replies_as_they_are(server, experiment):
     ]
     for address, reply in shown.items():
         assert any(alike(reply, example) for example in examples), address
+
+
+@pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda endpoint: f"{endpoint.method} {endpoint.path}")
+def test_every_example_of_the_page_is_a_message_of_its_endpoint(endpoint):
+    section = re.split(r"^##+ ", PAGE.partition(f"### `{endpoint.method} {endpoint.path}`\n")[2], flags=re.MULTILINE)[0]
+    replies = [model for each in endpoint.gives.values() for model in (each if isinstance(each, tuple) else (each,))]
+    for block in re.findall(r"```json\n(.*?)```", section, re.DOTALL):
+        for example in map(json.loads, objects(block)):
+            if endpoint.takes is CreateExperiment and "learner" not in example:  # a graph by itself
+                example = {"name": "orders", "graph": example}  # noqa: PLW2901
+            # What is taken refuses fields that it does not know, and what is given need not.
+            assert fits(example, endpoint.takes) or any(fits(example, reply, extra="forbid") for reply in replies), (
+                example
+            )
+
+
+def fits(example, model, **options):
+    """Tell whether an example is a message of this kind."""
+    try:
+        return isinstance(model, type) and bool(model.model_validate(example, **options))
+    except ValidationError:
+        return False
 
 
 def objects(block):

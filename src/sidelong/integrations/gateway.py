@@ -18,7 +18,7 @@ from hashlib import sha256
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from sidelong.errors import LossError, ServiceError, SidelongError
+from sidelong.errors import CostError, LossError, ServiceError, SidelongError
 from sidelong.graphs import FeedbackGraph, families
 from sidelong.service.client import connect_async, wire
 
@@ -81,7 +81,7 @@ class Gateway:
     """An experiment of a decision service, or an agent in this process, whose arms are models that come and go.
 
     Args:
-        names: the models that there are.
+        names: the models that there are; in a dict with the most that a reply of each can cost, or None.
         counts: where to count what becomes of decisions.
         at: the address of the service.
         token: what it demands, if it does.
@@ -93,7 +93,7 @@ class Gateway:
 
     def __init__(
         self,
-        names: Iterable[str],
+        names: Iterable[str] | Mapping[str, float | None],
         counts: Counter[str],
         *,
         at: str | None = None,
@@ -107,6 +107,8 @@ class Gateway:
         self._agent: Any = agent if self._service is None else self._service[experiment]
         self._sticky, self._within, self._counts = sticky, within, counts
         self._wanted = set(names)  # the models there are
+        self._bounds = _bounds(names)
+        self._has_ceiling = False
         self._had: set[str] | None = None  # those that there were when arms were made of them
         self._names: list[str] = []  # the model of each arm, also of retired ones
         self._arms: dict[str, int] = {}  # the arm of each model that can be played
@@ -114,16 +116,16 @@ class Gateway:
         self._ready_for: dict[str, int] = {}  # the models, with their arms, that these were made for
         self._taken: Counter[bool] = Counter()  # since more were asked for
         self._silent_until = 0.0
-        self._untold: dict[str, tuple[Choice, str, dict[str, float]]] = {}
+        self._untold: dict[str, tuple[Choice, str, dict[str, tuple[float, float]]]] = {}
         self._given_up: list[Choice] = []
         self._tasks: set[asyncio.Task[Any]] = set()
         self.begun, self._wake = asyncio.Event(), asyncio.Event()
         self._closing = False
         self._spawn(self._work())
 
-    def offer(self, names: Iterable[str]) -> None:
+    def offer(self, names: Iterable[str] | Mapping[str, float | None]) -> None:
         """Say which models there are now. New ones become arms, and missing ones are retired, in the background."""
-        wanted = set(names)
+        wanted, self._bounds = set(names), _bounds(names)
         if wanted != self._wanted:
             self._wanted = wanted
             self._wake.set()
@@ -159,9 +161,16 @@ class Gateway:
             return None
         return found
 
-    def tell(self, choice: Choice, losses: Mapping[str, float], key: str) -> None:
-        """Learn the losses of models, in the background: of the one that was played, and of all that replied."""
-        self._untold[key] = choice, key, dict(losses)
+    def tell(
+        self, choice: Choice, losses: Mapping[str, float], key: str, costs: Mapping[str, float] | None = None
+    ) -> None:
+        """Learn the losses of models, in the background: of the one that was played, and of all that replied.
+
+        `costs` has what the same replies cost. It matters under a ceiling, and is 0 if it is not given.
+        """
+        paid = costs or {}
+        both = {name: (loss, paid.get(name, 0.0)) for name, loss in losses.items() if name in choice.reveals}
+        self._untold[key] = choice, key, both
         while len(self._untold) > _UNTOLD:
             self._untold.pop(next(iter(self._untold)))
             self._counts["lost"] += 1
@@ -234,8 +243,15 @@ class Gateway:
             made = await self._agent.ask(graph, arms, advice=advice, subject=session)
             rows = [(made.id, made.arm, made.reveals)]
         elif self._service is None:
-            each = [self._agent.ask(graph, arms, advice=advice) for _ in range(count)]
-            rows = [(made.id, made.arm, made.reveals) for made in each]
+            rows = []
+            while len(rows) < count:
+                try:
+                    made = self._agent.ask(graph, arms, advice=advice)
+                except CostError:  # no more fit; those that do are pending
+                    if not rows:
+                        raise
+                    break
+                rows.append((made.id, made.arm, made.reveals))
         else:
             batch = await self._agent.ask_many(count, graph, arms, advice=advice)
             ends = batch.offsets.tolist()
@@ -286,8 +302,10 @@ class Gateway:
         for name in sorted(self._wanted - live.keys()):
             again = self._names.count(name)  # a model that has come back is another arm
             label = f"{name}~{again + 1}" if again else name
-            key = {} if self._service is None else {"key": sha256(label.encode()).hexdigest()}
-            live[name] = await done(self._agent.add_arm(label=label, **key))
+            more: dict[str, Any] = {} if self._service is None else {"key": sha256(label.encode()).hexdigest()}
+            if name in self._bounds:
+                more["cost_bound"] = self._bounds[name]
+            live[name] = await done(self._agent.add_arm(label=label, **more))
             self._names += [""] * (live[name] + 1 - len(self._names))
             self._names[live[name]] = name
         # A server with another list of models may run beside this one: later, only what went from this list is retired.
@@ -302,6 +320,8 @@ class Gateway:
     async def _labels(self) -> dict[str, bool]:
         """Return whether each arm is retired, by its label. An experiment that does not exist is made."""
         if self._service is None:
+            with contextlib.suppress(CostError):
+                self._has_ceiling = self._agent.spending() is not None
             graph = self._agent.graph
             return {label: graph.out_neighbors(arm).size == 0 for arm, label in enumerate(graph.labels)}
         look = wire.state(self._agent.name, 0, wire.PAGE)
@@ -314,6 +334,7 @@ class Gateway:
             graph = families.self_loops(len(names)).labelled(names)
             await self._service.create(self._agent.name, "glance", graph, sticky=self._sticky)
             state = await self._service.do(look)
+        self._has_ceiling = state["spending"] is not None
         return {str(arm["label"]): bool(arm["retired"]) for arm in state["arms"]["items"]}
 
     async def _deliver(self) -> None:
@@ -330,24 +351,31 @@ class Gateway:
         finally:
             await asyncio.gather(*cancelling, return_exceptions=True)
 
-    async def _tell(self, untold: list[tuple[Choice, str, dict[str, float]]]) -> None:
-        rows: list[tuple[str, int, float]] = []
+    async def _tell(self, untold: list[tuple[Choice, str, dict[str, tuple[float, float]]]]) -> None:
+        rows: list[tuple[Any, ...]] = []
+        columns = ("decision", "arm", "loss", "cost")[: 3 + self._has_ceiling]
         for choice, key, by_name in untold:
-            losses = {choice.reveals[name]: loss for name, loss in by_name.items()}
+            told = [(choice.id, choice.reveals[name], *both) for name, both in by_name.items()]
             whole = by_name.keys() == choice.reveals.keys()
             if self._service is not None and whole and not choice.session:
-                rows += [(choice.id, arm, loss) for arm, loss in losses.items()]
+                rows += told
                 continue
-            key_ = {"key": key} if choice.session else {}
+            more: dict[str, Any] = {"key": key} if choice.session else {}
+            if self._has_ceiling:
+                more["costs"] = {arm: cost for _, arm, _, cost in told}
+            losses = {arm: loss for _, arm, loss, _ in told}
             graph = None if whole else self._seen(choice, set(losses))
             try:
-                await done(self._agent.tell(choice.id, losses, graph, **key_))
+                await done(self._agent.tell(choice.id, losses, graph, **more))
             except SidelongError as error:
                 if getattr(error, "code", "") in _LATER:
                     raise
                 self._counts["refused"] += 1
+                if self._service is None:  # a service lets it expire
+                    with contextlib.suppress(SidelongError):
+                        self._agent.cancel(choice.id, lost=True)
         if rows:
-            table = dict(zip(("decision", "arm", "loss"), map(list, zip(*rows, strict=True)), strict=True))
+            table = dict(zip(columns, map(list, zip(*rows, strict=True)), strict=False))
             learned = await self._agent.tell_many(table, partial=True)
             self._counts["refused"] += len(learned.problems)
         self._counts["told"] += len(untold)
@@ -357,6 +385,11 @@ class Gateway:
         there = choice.reveals.values()
         edges = [(j, i) for j in there for i in arms] + [(j, j) for j in there if j not in arms]
         return FeedbackGraph.from_edges(edges, len(self._names))
+
+
+def _bounds(names: Any) -> dict[str, float]:
+    """Return the bounds that models come with."""
+    return {name: bound for name, bound in dict(names).items() if bound is not None} if isinstance(names, dict) else {}
 
 
 async def done(value: Any) -> Any:

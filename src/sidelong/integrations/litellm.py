@@ -149,8 +149,7 @@ class Routing(CustomLogger):  # type: ignore[misc]  # LiteLLM is optional, and n
 
     async def async_log_failure_event(self, kwargs: Any, *_: Any, **__: Any) -> None:
         """Cancel: an outage is no loss. A retry is another decision."""
-        request = self._of(kwargs)
-        if request is not None:
+        if (request := self._of(kwargs)) is not None:
             self._cancel(request)
 
     def log_success_event(self, kwargs: Any, *_: Any, **__: Any) -> None:
@@ -165,8 +164,7 @@ class Routing(CustomLogger):  # type: ignore[misc]  # LiteLLM is optional, and n
         """Say how good the reply with this id was, from 0 to 1; return False if no such reply waits for that."""
         checked, request = checked_quality(quality), self._unjudged.pop(request_id, None)
         if request is not None:
-            name = request.choice.name
-            request.replies[name] = checked, *request.replies[name][1:]
+            request.replies[request.choice.name] = checked, *request.replies[request.choice.name][1:]
             self._settle(request, request_id)
         return request is not None
 
@@ -197,7 +195,8 @@ class Routing(CustomLogger):  # type: ignore[misc]  # LiteLLM is optional, and n
             self._router = proxy_server.llm_router
         known = asyncio.get_running_loop(), self._router.get_model_ids(model_name=self._group)
         if self._gateway is None or known != self._known:
-            names = [_name(each) for each in self._router.get_model_list(model_name=self._group) or ()]
+            there = self._router.get_model_list(model_name=self._group) or ()
+            names = {_name(each): each["model_info"].get("cost_bound") for each in there}
             if self._gateway is None or known[0] is not self._known[0]:
                 self._gateway = self._connect(names=names)
             self._gateway.offer(names)
@@ -220,7 +219,7 @@ class Routing(CustomLogger):  # type: ignore[misc]  # LiteLLM is optional, and n
         if choice is None:
             return None
         tried.append(_id(there[choice.name]))
-        others = {name: _id(each) for name, each in there.items() if shadow and name != choice.name}
+        others = {name: _id(there[name]) for name in choice.reveals if shadow and name != choice.name}
         asked = {key: request[key] for key in OPENAI_CHAT_COMPLETION_PARAMS if others and key in request}
         mark = uuid4().hex
         request["metadata"] = {**metadata, _MARK: mark}  # a copy, since a retry gets the old one
@@ -287,7 +286,8 @@ class Routing(CustomLogger):  # type: ignore[misc]  # LiteLLM is optional, and n
         """Tell the losses of all replies whose quality is known, or has no weight."""
         known = {name: r for name, r in request.replies.items() if r[0] is not None or not self._loss.quality}
         if self._gateway is not None:
-            self._gateway.tell(request.choice, {name: self._loss.of(*reply) for name, reply in known.items()}, key)
+            losses, costs = {n: self._loss.of(*r) for n, r in known.items()}, {n: r[1] for n, r in known.items()}
+            self._gateway.tell(request.choice, losses, key, costs)
 
 
 def _id(deployment: Any) -> str:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _MOST = 2**16  # bytes
 _LEAST = 2**16  # bytes of a reply that must be read while a request may take to come
+_TOGETHER = 2**14  # bytes of a reply that are sent at once, after the work at hand
 _REFUSED = 50  # connections beyond the limit, which get a reply that says so
 _TESTED = ("0.35", "0.54")
 _log = logging.getLogger("sidelong.service")
@@ -106,13 +107,15 @@ class TimedConnection(HttpToolsProtocol):
     _unsent = 0
     _waiting: asyncio.TimerHandle | None = None
     _incomplete = True  # no head of a request has come, or a part of one
-    _ended = True  # all of the last request has come
+    ended = True  #: all of the last request has come
     _size = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait."""
         super().connection_made(transport)
-        transport.set_write_buffer_limits(high=0)  # so that any byte that is not read has a deadline
+        # So that the head of a reply and its body are sent by one call of the system. More than that which is not read
+        # has a deadline of its own, and less has that of a connection without requests.
+        transport.set_write_buffer_limits(high=_TOGETHER)
         self.address = self.client[0] if self.client else ""
         self._wait()
         self.registry.add(self)
@@ -144,6 +147,12 @@ class TimedConnection(HttpToolsProtocol):
             self._unsent = left
             self._stalled = self.loop.call_later(self.timeout_keep_alive, self._check_reader)
 
+    def timeout_keep_alive_handler(self) -> None:
+        """End a connection that was silent for long, and do not wait for a client that does not even read."""
+        if self.transport.get_write_buffer_size():
+            self.transport.abort()
+        super().timeout_keep_alive_handler()
+
     def _stop_watching(self) -> None:
         if self._stalled is not None:
             self._stalled.cancel()
@@ -151,7 +160,7 @@ class TimedConnection(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Take what has come; most requests come in one piece."""
-        if self._ended and self.timeout_keep_alive_task is not None:
+        if self.ended and self.timeout_keep_alive_task is not None:
             self._incomplete = True  # any byte ends that task, also one that begins nothing
         super().data_received(data)
         if self._incomplete:
@@ -163,12 +172,12 @@ class TimedConnection(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         """Note that a request begins."""
-        self._incomplete, self._ended = True, False
+        self._incomplete, self.ended = True, False
         super().on_message_begin()
 
     def on_message_complete(self) -> None:
         """Note that all of it has come."""
-        self._ended = True
+        self.ended = True
         super().on_message_complete()
 
     def on_headers_complete(self) -> None:
@@ -179,7 +188,7 @@ class TimedConnection(HttpToolsProtocol):
         super().on_headers_complete()
 
     def _wait(self) -> None:
-        self._waiting = self.loop.call_later(self.timeout_keep_alive, self.transport.close)
+        self._waiting = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
 
     def _wait_no_more(self) -> None:
         if self._waiting is not None:
@@ -203,6 +212,9 @@ class _Wire(asyncio.Transport):
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
         pass
 
+    def get_write_buffer_size(self) -> int:
+        return 0
+
     def is_closing(self) -> bool:
         return self.closed
 
@@ -223,9 +235,9 @@ async def _check() -> None:
 
     (_, silent), (asking, answered), (endless, refused) = connect(), connect(), connect()
     asking.data_received(b"GET / HTTP/1.1\r\n")
-    begun = (asking._waiting is not None, asking._incomplete, asking._ended)  # noqa: SLF001
+    begun = (asking._waiting is not None, asking._incomplete, asking.ended)  # noqa: SLF001
     asking.data_received(b"Host: x\r\n\r\n")
-    complete = (asking._waiting is None, asking._incomplete, asking._ended)  # noqa: SLF001
+    complete = (asking._waiting is None, asking._incomplete, asking.ended)  # noqa: SLF001
     endless.data_received(b"GET / HTTP/1.1\r\nX: " + _MOST * b"y")
     for _ in range(20):  # a timer of no seconds, and an answer
         await asyncio.sleep(0)

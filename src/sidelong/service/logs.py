@@ -33,6 +33,7 @@ _FIELDS = (
 
 _BLOCK = 2**15  # bytes that are written at once
 _ROOM = 2**20  # bytes that wait for whoever reads the log
+_ENCODER = json.JSONEncoder(default=str)
 _SECRET = re.compile(r"(sl_[0-9a-f]{8}_)[\w-]+")
 
 
@@ -47,7 +48,7 @@ class _Line(logging.Formatter):
         line.update((name, values[name]) for name in _FIELDS if name in values)
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
-        return _SECRET.sub(r"\1...", json.dumps(line, default=str))  # someone may have put a token into an address
+        return _SECRET.sub(r"\1...", _ENCODER.encode(line))  # someone may have put a token into an address
 
 
 class _Lines(logging.Handler):
@@ -125,6 +126,9 @@ def close() -> None:
 
 def configure(level: int = logging.INFO) -> None:
     """Send the log of the service, and of the server below it, to standard error."""
+    # No line of the log says which thread logs, and from where: to find it out takes longer than to write the line.
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
+    logging._srcfile = None  # noqa: SLF001  # as the documentation of Python says
     handler = _Lines(open(2, "wb", buffering=0, closefd=False))  # noqa: SIM115  # never closed
     handler.setFormatter(_Line())
     for name in ("sidelong.service", "uvicorn.error"):

@@ -142,7 +142,16 @@ class _Experiments:
         saved = GaugeMetricFamily(
             "sidelong_lift", "What is saved per round beside the holdout.", labels=["experiment", "limit"]
         )
+        spent = GaugeMetricFamily("sidelong_spent", "What decisions have cost, under a ceiling.", labels=of)
+        line = GaugeMetricFamily("sidelong_spending_line", "The ceiling times these decisions.", labels=of)
+        reserved = GaugeMetricFamily(
+            "sidelong_spending_reserved", "What pending decisions may cost above the ceiling.", labels=of
+        )
         for name, found in self._store.measured():
+            if found.spending is not None:
+                spent.add_metric([name], found.spending.spent)
+                line.add_metric([name], found.spending.line)
+                reserved.add_metric([name], found.spending.reserved)
             outstanding.add_metric([name], found.pending)
             if found.told:
                 cost.add_metric([name], found.paid / found.told)
@@ -150,6 +159,4 @@ class _Experiments:
             if lift is not None:
                 for limit, value in (("estimate", lift.value), ("low", lift.lower), ("high", lift.upper)):
                     saved.add_metric([name, limit], value)
-        yield outstanding
-        yield cost
-        yield saved
+        yield from (outstanding, cost, saved, spent, line, reserved)

@@ -74,8 +74,13 @@ class AsyncService:
         prior: Mapping[int | str, tuple[float, float]] | None = None,
         incumbent: str | None = None,
         allowance: float | None = None,
+        ceiling: float | None = None,
+        cost_bounds: Sequence[float] | Mapping[int | str, float] | None = None,
+        overspend: float | None = None,
+        ceiling_over: str = "key",
         log: Log | None = None,
         keyed: bool = False,
+        pooled: bool = False,
         **options: Any,  # each learner has its own
     ) -> AsyncExperiment:
         """Make an experiment, or find the one that was made alike under this name.
@@ -98,9 +103,14 @@ class AsyncService:
             prior: as for `Agent`: what you believe of some arms.
             incumbent: as for `Agent`: the name of the adviser who decides today.
             allowance: as for `Agent`: how much may be lost to it, on average.
+            ceiling: as for `Agent`: what a decision may cost on average; `tell` then takes `costs`.
+            cost_bounds: as for `Agent`: the most that each arm can cost.
+            overspend: as for `Agent`: by how much the total may ever be above the line.
+            ceiling_over: as for `Family`: "key" or "all".
             log: rounds to learn before the first decision: the path of the exported log of another experiment, or a
                 dict with the columns action, loss and pscore.
             keyed: whether it plays for many keys, as a `Family` does: see `Experiment.ask_many`.
+            pooled: as for `Family`: whether keys learn together whom to trust.
             **options: the options of the learner, as for `Agent` or `ContextualAgent`.
         """
         more: dict[str, Any] = {
@@ -114,7 +124,8 @@ class AsyncService:
         more |= wire.rarely(holdout, default_loss, prior, log, scale)
         more |= {} if incumbent is None else {"incumbent": incumbent}
         more |= {} if allowance is None else {"allowance": allowance}
-        more |= {"keyed": True} if keyed else {}
+        more |= wire.limits(ceiling, cost_bounds, overspend, ceiling_over)
+        more |= {name: True for name, given in (("keyed", keyed), ("pooled", pooled)) if given}
         more |= {} if sticky is None else {"sticky": {"seconds": sticky}}
         made = self[name].scaled(scale)
         await self.do(wire.create(name, learner, graph, options, more))
@@ -210,6 +221,7 @@ class AsyncExperiment(Named["AsyncService"]):
         graph: FeedbackGraph | None = None,
         *,
         key: str | None = None,
+        costs: Losses | None = None,
     ) -> bool:
         """Learn the losses that a decision revealed: now or later, in any order, from any process.
 
@@ -220,11 +232,12 @@ class AsyncExperiment(Named["AsyncService"]):
             graph: where only the outcome shows what is revealed, what every arm would have revealed. See `Agent.tell`.
             key: of a sticky decision, whose losses may come several times, what this report is for, such as the number
                 of a request: whoever reports it again with the same key changes nothing.
+            costs: under a ceiling, what the same arms cost, by arm or in their order.
 
         Returns:
             True if something was learned, False if the same was told before, or is learned when a sticky decision ends.
         """
-        return await self._service.do(wire.tell(self._name, decision, losses, graph, self._scale, key))
+        return await self._service.do(wire.tell(self._name, decision, losses, graph, self._scale, key, costs))
 
     async def ask_many(
         self,
@@ -259,6 +272,7 @@ class AsyncExperiment(Named["AsyncService"]):
         graph: Any = None,
         *,
         partial: bool = False,
+        costs: Any = None,
     ) -> Learned:
         """Learn the losses that decisions revealed: now or later, in any order; all of a request, or nothing.
 
@@ -269,12 +283,13 @@ class AsyncExperiment(Named["AsyncService"]):
                 row for every arm that each decision reveals; or what ``outcomes`` of `sidelong.outcomes` returned.
             graph: where only the outcome shows what is revealed, the graphs in the forms that `ask_many` takes.
             partial: whether to learn all others if something is wrong with some decisions.
+            costs: under a ceiling, what the same arms cost, as losses; a table has them in a column cost.
 
         Returns:
             How many decisions were learned; those that were told the same before are left as they are. If `partial`,
             its ``problems`` has the error of each decision that was refused, by id.
         """
-        told = many.tell(self._name, decisions, losses, graph, self._scale, partial=partial)
+        told = many.tell(self._name, decisions, losses, graph, self._scale, partial=partial, costs=costs)
         return Learned.together([await self._service.do(each) for each in told])
 
     async def override(self, decision: RemoteDecision | str, arm: int | str) -> RemoteDecision:
@@ -303,6 +318,7 @@ class AsyncExperiment(Named["AsyncService"]):
         revealed_by: Iterable[int | str] = (),
         label: str | None = None,
         key: str | None = None,
+        cost_bound: float | None = None,
     ) -> int:
         """Add an arm, for all keys, and return its number, which is the next one: see `Agent.add_arm`.
 
@@ -311,8 +327,9 @@ class AsyncExperiment(Named["AsyncService"]):
             revealed_by: the arms that reveal it.
             label: what to call it, if the other arms have labels.
             key: what it is for, such as the name of a model: whoever adds it again with the same key gets the same arm.
+            cost_bound: the most that it can cost, if the other arms have bounds under a ceiling.
         """
-        return await self._service.do(wire.add_arm(self._name, reveals, revealed_by, label, key))
+        return await self._service.do(wire.add_arm(self._name, reveals, revealed_by, label, key, cost_bound))
 
     async def retire(self, arm: int | str) -> None:
         """Take an arm out for good, by number or label: see `Agent.retire`. Pending decisions stay as they are."""

@@ -130,6 +130,11 @@ class RemoteBatch(BatchColumns):
         offsets = np.append(0, np.cumsum(sizes))
         places = np.repeat(begin[which] - offsets[:-1], sizes) + np.arange(offsets[-1])
         reveals = np.concatenate([np.empty(0, np.int32), *each])[places]
+        if reply["absent"] is not None:  # which of them did not fit under a ceiling
+            of = np.repeat(np.arange(arms.size), sizes)
+            out = {(place, arm) for place, absent in enumerate(reply["absent"]) for arm in absent}
+            seen = np.array([pair not in out for pair in zip(of.tolist(), reveals.tolist(), strict=True)], np.bool_)
+            reveals, offsets = reveals[seen], np.append(0, np.cumsum(np.bincount(of[seen], minlength=arms.size)))
         known = reply["probabilities"]
         p = np.full(arms.size, np.nan) if known is None else np.array(known, np.float64)
         rounds = np.array(reply["rounds"], np.int64)

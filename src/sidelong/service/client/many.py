@@ -14,7 +14,7 @@ from uuid import uuid4
 
 import numpy as np
 
-from sidelong.errors import AdviceError, FeatureError, LossError, ServiceError, UnknownDecisionError
+from sidelong.errors import AdviceError, CostError, FeatureError, LossError, ServiceError, UnknownDecisionError
 from sidelong.graphs.columns import each_of
 from sidelong.keys import read_keys
 from sidelong.outcomes.revealed_columns import RevealedColumns
@@ -46,6 +46,7 @@ _NOTHING: dict[str, Any] = {
     "probabilities": [],
     "drawn_by": [],
     "reveals": {},
+    "absent": None,
 }
 
 
@@ -144,7 +145,7 @@ def _by_graph(graph: Any, n: int) -> tuple[list[tuple[FeedbackGraph | None, list
 
 
 def tell(
-    name: str, decisions: Any, losses: Any, graph: Any, scale: Scale | None, *, partial: bool
+    name: str, decisions: Any, losses: Any, graph: Any, scale: Scale | None, *, partial: bool, costs: Any = None
 ) -> Iterator[Question[Learned]]:
     """Tell the losses of decisions; each request reads how many it has learned."""
     table = decisions if losses is None else losses
@@ -155,6 +156,8 @@ def tell(
     else:
         has_keys = False  # for all that is known here
         told = _by_arm(table, names, decisions if losses is not None else None, graph, scale)
+    if costs is not None:
+        told = told._replace(costs=_costs(costs, told.losses.size))
     ends = np.append(0, np.cumsum(told.sizes))
     first, n = 0, len(told.ids)
     while first < n:
@@ -172,8 +175,10 @@ def tell(
             content["graphs"] = [graph_of(told.graphs[0][g]) for g in used.tolist()]
             content["graph_of"] = which.reshape(-1).tolist()
         body, headers = json_of(content, LossError)
-        data = np.ascontiguousarray(told.losses[of], "<f8").data
-        body = b'%s,"losses":"%s"}' % (body[:-1], base64.b64encode(data))  # which is JSON as it is, and long
+        for numbers, values in (("losses", told.losses), ("costs", told.costs)):
+            if values is not None:  # base64 is JSON as it is, and long
+                data = base64.b64encode(np.ascontiguousarray(values[of], "<f8").data)
+                body = b'%s,"%s":"%s"}' % (body[:-1], numbers.encode(), data)
         yield Question("POST", _FEEDBACK, _learned, body, headers, timeout=60.0)
         first = last
 
@@ -194,6 +199,7 @@ class _Columns(NamedTuple):
     graphs: tuple[list[FeedbackGraph], npt.NDArray[np.int64]] | None
     plain: bool  #: whether these are losses: what is scaled here must not be scaled by the service
     reveals: list[str] | None = None  #: the arm of each loss, where they are not in the order of what is revealed
+    costs: npt.NDArray[np.float64] | None = None  #: as losses, under a ceiling
 
 
 def _in_columns(name: str, decisions: Any, losses: Any, graph: Any, scale: Scale | None) -> _Columns:
@@ -265,7 +271,16 @@ def _by_arm(table: Any, names: list[str], decisions: Any, graph: Any, scale: Sca
     whose = np.array([places[id_] for id_ in of], np.int64)
     order = np.argsort(whose, kind="stable")  # the rows of a decision one after the other
     sizes, reveals = np.bincount(whose, minlength=len(places)), [arms[row] for row in order.tolist()]
-    return _Columns(list(places), None, sizes, values[order], None, scale is not None, reveals)
+    costs = _costs(column(table, "cost", names), values.size)[order] if "cost" in names else None
+    return _Columns(list(places), None, sizes, values[order], None, scale is not None, reveals, costs)
+
+
+def _costs(given: Any, n: int) -> npt.NDArray[np.float64]:
+    """Return costs, which come one for each loss."""
+    costs = np.asarray(given)
+    if costs.ndim != 1 or costs.dtype.kind not in "fiu" or costs.size != n:
+        raise CostError(f"costs must be one number for each of the {n:,} losses, in their order.")
+    return costs.astype(np.float64)
 
 
 def _known(ids: Mapping[Any, str], key: Any) -> str:

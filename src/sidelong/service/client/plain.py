@@ -52,15 +52,19 @@ def graph_of(graph: FeedbackGraph) -> dict[str, Any]:
         ) from None
 
 
-def losses_of(losses: Losses) -> Any:
-    """Return losses as JSON has them. Whether they are right is for the service to say, but JSON has no NaN."""
+def losses_of(losses: Losses, error: type[SidelongError] = LossError) -> Any:
+    """Return losses or costs as JSON has them. Whether they are right is for the service to say; JSON has no NaN."""
+    what = "losses" if error is LossError else "costs"
     if not isinstance(losses, Mapping | Sequence | np.ndarray) or isinstance(losses, str | bytes):
-        raise LossError(f"losses must be given by arm, or a list in the order of the revealed arms, not {losses!r}.")
+        raise error(f"{what} must be given by arm, or a list in the order of the revealed arms, not {losses!r}.")
     pairs = losses.items() if isinstance(losses, Mapping) else enumerate(losses)
     for arm, value in pairs:
         if isinstance(value, float | np.floating) and not math.isfinite(value):
             which = f"arm {arm!r}" if isinstance(losses, Mapping) else f"place {arm}"
-            raise LossError(f"The loss of {which} must be a number in [0, 1], not {value!r}.")
+            rule = (
+                "The loss of {} must be a number in [0, 1]" if error is LossError else "The cost of {} must be finite"
+            )
+            raise error(f"{rule.format(which)}, not {value!r}.")
     return {_plain_arm(arm): value for arm, value in losses.items()} if isinstance(losses, Mapping) else list(losses)
 
 
@@ -141,7 +145,9 @@ def _exported_log(path: str | os.PathLike[str]) -> dict[str, list[Any]]:
         raise EvaluationError(f"{path} is not the exported log of an experiment: it has no column {min(lacks)}.")
     seen = compute.invert(compute.is_in(table["drawn_by"], pa.array(_UNSEEN)))
     table = table.filter(compute.and_(seen, compute.is_valid(table["losses"]))).sort_by("round")
-    names = (*_LOGGED, "key") if "key" in table.column_names else _LOGGED
+    there = set(table.column_names)
+    has_costs = "costs" in there and table["costs"].null_count == 0
+    names = [*_LOGGED, *(["key"] if "key" in there else []), *(["costs"] if has_costs else [])]
     return {name: table[name].to_pylist() for name in names}
 
 

@@ -7,7 +7,9 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from sidelong.errors import (
+    AdviceError,
     ConflictError,
+    CostError,
     DecisionError,
     ExpiredError,
     FeatureError,
@@ -50,8 +52,12 @@ class Patience:
 def unreachable(url: str, error: Exception) -> ServiceError:
     """Return what to raise when no reply came."""
     reason = str(error).rstrip(".") or type(error).__name__
+    if "CERTIFICATE_VERIFY_FAILED" in reason:
+        what_to_do = "If its certificate is your own, set SSL_CERT_FILE to that file."
+    else:
+        what_to_do = "Is it running (sidelong serve)?"
     return ServiceError(
-        f"The service at {url} does not answer: {reason}. Is it running (sidelong serve)?",
+        f"The service at {url} does not answer: {reason}. {what_to_do}",
         status=0,
         code="unreachable",
     )
@@ -84,7 +90,10 @@ def _retry_after(reply: httpx.Response) -> float | None:
 def refusal(reply: httpx.Response, path: str) -> SidelongError:
     """Return what to raise for a reply that is an error."""
     problem = _problem(reply)
-    detail = problem.get("detail") or f"The service answers {reply.status_code} {reply.reason_phrase}."
+    detail = problem.get("detail") or (
+        f"{reply.request.url} answers {reply.status_code} {reply.reason_phrase}, and not as the service does. Is the "
+        f"address complete, with the path that a proxy gives the service, and is the service running?"
+    )
     return error_of({**problem, "detail": detail, "status": reply.status_code}, path, _retry_after(reply))
 
 
@@ -105,15 +114,18 @@ def error_of(problem: Mapping[str, Any], path: str, retry_after: float | None = 
         "cut": DecisionError,
         "told": DecisionError,
         "cancelled": DecisionError,
+        "over_ceiling": CostError,
     }.get(said.code)
     if said.code == "not_found" and path.startswith(("/v1/decisions/", "/v1/feedback")):
         kind = UnknownDecisionError
     if said.code == "invalid":
         place = str(said.path).removeprefix("body.").split(".")[0]
-        of_learner = dict.fromkeys(("learner", "options", "seed"), LearnerError)
+        limits = ("ceiling", "cost_bounds", "overspend", "cost_bound")
+        of_learner = dict.fromkeys(("learner", "options", "seed", *limits), LearnerError)
         of_losses = dict.fromkeys(("losses", "reveals", "sizes", "arm", "arms", "plain"), LossError)
         of_graphs = dict.fromkeys(("graph", "graphs", "graph_of"), GraphError)
-        kind = {**of_learner, **of_losses, **of_graphs, "context": FeatureError}.get(place)
+        others = {"context": FeatureError, "advice": AdviceError, "costs": CostError}
+        kind = {**of_learner, **of_losses, **of_graphs, **others}.get(place)
     if kind is None:
         return said
     error = kind(detail)

@@ -19,6 +19,7 @@ from pydantic_core import from_json
 
 from sidelong._version import __version__
 from sidelong.errors import (
+    CostError,
     FeatureError,
     GraphError,
     LearnerError,
@@ -171,6 +172,21 @@ def rarely(
     return found
 
 
+def limits(
+    ceiling: float | None,
+    cost_bounds: Sequence[float] | Mapping[int | str, float] | None,
+    overspend: float | None,
+    ceiling_over: str,
+) -> dict[str, Any]:
+    """Return what a specification says of a ceiling: nothing of what was not given."""
+    bounds: Any = cost_bounds
+    if bounds is not None:
+        bounds = {str(arm): each for arm, each in bounds.items()} if isinstance(bounds, Mapping) else list(bounds)
+    given = {"ceiling": ceiling, "cost_bounds": bounds, "overspend": overspend}
+    found = {name: value for name, value in given.items() if value is not None}
+    return found | ({} if ceiling_over == "key" else {"ceiling_over": ceiling_over})
+
+
 def _holdout(given: tuple[int | str, float] | Mapping[str, Any]) -> dict[str, Any]:
     """Return an arm and a share, or both by name, as the service reads them."""
     return dict(given if isinstance(given, Mapping) else zip(("arm", "share"), given, strict=True))
@@ -252,6 +268,7 @@ def tell(
     graph: FeedbackGraph | None,
     scale: Scale | None,
     key: str | None = None,
+    costs: Losses | None = None,
 ) -> Question[bool]:
     """Tell the losses of a decision; reads whether they were learned."""
     # What is scaled here must not be scaled once more: an experiment that was made with a scale refuses it.
@@ -263,6 +280,8 @@ def tell(
     content["losses"] = losses_of(losses if scale is None else scale.losses(losses))
     if graph is not None:
         content["graph"] = graph_of(graph)
+    if costs is not None:
+        content["costs"] = losses_of(costs, CostError)
     body, headers = json_of(content, LossError)
     headers["Idempotency-Key"] = uuid4().hex if key is None else key_of(key)
     # If the reply to an earlier attempt was lost, the repetition that the service sees is our own.
@@ -289,11 +308,17 @@ def override(name: str, decision: RemoteDecision | str, arm: int | str) -> Quest
 
 
 def add_arm(
-    name: str, reveals: Iterable[int | str], revealed_by: Iterable[int | str], label: str | None, key: str | None
+    name: str,
+    reveals: Iterable[int | str],
+    revealed_by: Iterable[int | str],
+    label: str | None,
+    key: str | None,
+    cost_bound: float | None = None,
 ) -> Question[int]:
     """Add an arm; reads its number."""
     arms = {part: [_arm(arm) for arm in given] for part, given in (("reveals", reveals), ("revealed_by", revealed_by))}
-    body, headers = json_of({"label": label, **arms}, GraphError)
+    more = {} if cost_bound is None else {"cost_bound": cost_bound}
+    body, headers = json_of({"label": label, **arms, **more}, GraphError)
     headers["Idempotency-Key"] = uuid4().hex if key is None else key_of(key)
     return Question("POST", f"{experiment_path(name)}/arms", lambda reply, _: int(reply["arm"]), body, headers)
 

@@ -2,7 +2,7 @@
 
 import * as arms from "./arms.js";
 import { Refusal, follow, get, token } from "./api.js";
-import { costs, rates, trust } from "./charts.js";
+import { costs, rates, spending, trust } from "./charts.js";
 import * as context from "./context.js";
 import * as create from "./create.js";
 import { $, h, show, write } from "./dom.js";
@@ -159,8 +159,11 @@ const refresh = {
       show($("trouble"), false);
       $("rates").replaceChildren(...rates(minutes));
       $("costs").replaceChildren(...costs(minutes, found.lift));
-      show($("trust-panel"), Boolean(found.advisers?.length));
-      if (found.advisers?.length) $("trust").replaceChildren(...trust(minutes), panels.advisers(found.advisers));
+      const advised = Object.keys(minutes.trust).length > 0;
+      show($("trust-panel"), advised);
+      if (advised) $("trust").replaceChildren(...trust(minutes, found.keys), found.advisers ? panels.advisers(found.advisers) : "");
+      show($("spending-panel"), found.spending !== null);
+      if (found.spending) $("spending").replaceChildren(...spending(found.spending));
       display(now, found);
     } catch (error) {
       if (shown === now) throw error; // else it is about what nobody looks at any more
@@ -188,7 +191,7 @@ function display(now, found) {
   panels.title(found);
   life.display(found, address(now.name), may("admin"));
   panels.alarms(found.alarms);
-  if (found.guarantee !== null) panels.guarantee(found.guarantee);
+  if (found.guarantee !== null) panels.guarantee(found.guarantee, found.round);
   keys.offer(address(now.name), found).catch(trouble);
   panels.numbers(found);
   context.offer(found.features, found.keys);

@@ -1,7 +1,7 @@
 // Small charts in SVG: what happened in each minute, and estimates with their intervals.
 
 import { h, s } from "./dom.js";
-import { clock, count, percent, short, some } from "./format.js";
+import { amount, clock, count, percent, short, some } from "./format.js";
 
 const W = 440;
 const H = 150;
@@ -91,7 +91,7 @@ export function costs(data, lift) {
 }
 
 /** How far each adviser was followed at the end of each minute, and what is left for the learner itself; the last known share goes on. */
-export function trust(data) {
+export function trust(data, keys) {
   const names = Object.keys(data.trust);
   const n = data.minutes.length;
   const x = (i) => LEFT + ((i + 0.5) * (W - LEFT)) / Math.max(n, 1);
@@ -119,6 +119,38 @@ export function trust(data) {
       s("text", { x: W, y: H - 6, "text-anchor": "end" }, "now"),
     ),
     h("ul", { class: "legend" }, all.map(([name], k) => key(name, told[k] ?? names[k]))),
+    keys === null ? "" : h("p", { class: "caption" }, "Each key trusts on its own; this is the mean of the keys that were told last in each minute."),
+  ];
+}
+
+/** Whether more was spent than may be: above the overspend or, where there is none, a tenth above the line. */
+export const tooMuch = ({ spent, line, overspend }) => spent - line > (overspend ?? 0.1 * line);
+
+/** What decisions have cost, as a bar, beside the line that the ceiling draws; behind it what is reserved for those that wait. */
+export function spending({ ceiling, over, decisions, spent, line, reserved, overspend, price, aside_spent: aside, aside_decisions: others }) {
+  const most = 1.1 * Math.max(line, spent + reserved, Number.MIN_VALUE);
+  const x = (value) => (value / most) * W;
+  const gap = Math.abs(spent - line);
+  const where = spent > line ? "above" : "below";
+  const says = `${amount(spent)} was spent on ${some(decisions, "decision")}, ${amount(gap)} ${where} the line of ${amount(line)}.`;
+  const limit = overspend === null ? "on average" : `and by at most ${amount(overspend)} in all above that${over === "key" ? "" : ", for all keys together"}`;
+  const more = [
+    `A decision may cost ${amount(ceiling)}, ${limit}.`,
+    reserved ? `${amount(reserved)} is reserved for decisions that wait.` : null,
+    price === null ? null : `Cost is ${percent(price)} of what the learner is told.`,
+    others ? `${some(others, "decision")} that the learner did not make cost ${amount(aside)}, and are not counted.` : null,
+  ];
+  return [
+    s(
+      "svg",
+      { viewBox: `0 0 ${W} 56`, role: "img", "aria-label": says },
+      s("rect", { class: "reserved-bar", x: x(spent), y: 12, width: x(reserved), height: 22 }),
+      s("rect", { class: tooMuch({ spent, line, overspend }) ? "spent-bar over" : "spent-bar", x: 0, y: 12, width: x(spent), height: 22 }),
+      s("line", { class: "spending-line", x1: x(line), x2: x(line), y1: 4, y2: 42 }),
+      s("text", { x: x(line), y: 54, "text-anchor": x(line) > W / 2 ? "end" : "start" }, `the line: ${amount(line)}`),
+    ),
+    h("p", {}, says),
+    h("p", { class: "caption" }, more.filter(Boolean).join(" ")),
   ];
 }
 

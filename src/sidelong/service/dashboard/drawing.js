@@ -2,9 +2,10 @@
 
 import { s } from "./dom.js";
 import { count, percent } from "./format.js";
-import { circle, fit, springs } from "./layout.js";
+import { circle, fit, isOrdered, row, springs } from "./layout.js";
 
 export const WIDTH = 560;
+const ROW = 150; // the height of arms in a row
 
 const title = (arm) => `Arm ${arm.arm}${arm.label ? ` (${arm.label})` : ""}`;
 
@@ -33,18 +34,20 @@ export class GraphDrawing {
     }
     const pairs = [...joined].map(([key, ways]) => [...key.split(" ").map(Number), ways]);
     const sparse = pairs.length <= 2.5 * n;
-    this.r = Math.max(8, Math.min(18, 230 / n + 6));
-    this.sparse = sparse;
-    this.height = sparse ? 420 : 480;
-    this.at = fit(sparse ? springs(n, pairs) : circle(n), WIDTH, this.height, this.r + 24);
-    this.edges = pairs.map(([i, j, ways]) => this.line(ways === 2 ? j : i, ways === 2 ? i : j, ways !== 3));
+    this.ordered = n > 2 && isOrdered(this.out);
+    this.r = this.ordered ? Math.max(3, Math.min(18, (0.38 * WIDTH) / n)) : Math.max(8, Math.min(18, 230 / n + 6));
+    this.sparse = sparse || this.ordered;
+    this.height = this.ordered ? ROW : sparse ? 420 : 480;
+    const places = this.ordered ? row(n) : sparse ? springs(n, pairs) : circle(n);
+    this.at = fit(places, WIDTH, this.height, this.r + (this.ordered ? 6 : 24));
+    this.edges = this.ordered ? this.spans() : pairs.map(([i, j, ways]) => this.line(ways === 2 ? j : i, ways === 2 ? i : j, ways !== 3));
     this.nodes = drawing.arms.map((arm, i) => this.node(i, loops.has(i)));
     const tip = s("path", { d: "M0 1 L9 5 L0 9 z", class: "tip" });
     this.svg = s(
       "svg",
       {
         viewBox: `0 0 ${WIDTH} ${this.height}`,
-        class: `drawing${pairs.length > 4 * n ? " dense" : ""}`,
+        class: `drawing${this.ordered ? " ordered" : pairs.length > 4 * n ? " dense" : ""}`,
         role: "group",
         "aria-label": `The graph: ${count(n)} arms. Arrow keys go from arm to arm.`,
         onmouseleave: () => this.choose(null),
@@ -55,6 +58,16 @@ export class GraphDrawing {
       this.edges.map((edge) => edge.element),
       this.nodes.map((node) => node.element),
     );
+  }
+
+  /** Of arms in a row, what each reveals: a bar below them, which is shown while one points at the arm. */
+  spans() {
+    return this.out.map((list, i) => {
+      const [first, last] = [this.at[Math.min(...list)][0], this.at[Math.max(...list)][0]];
+      const y = this.height / 2 + this.r + 26;
+      const element = s("path", { class: "edge span", d: `M${(first - this.r).toFixed(1)} ${y - 6}V${y}H${(last + this.r).toFixed(1)}V${y - 6}` });
+      return { i, j: i, oneWay: true, element };
+    });
   }
 
   line(i, j, oneWay) {
@@ -115,6 +128,12 @@ export class GraphDrawing {
   called(arm) {
     const most = this.nodes.length <= 8 ? 18 : this.nodes.length <= 16 ? 12 : 8;
     const name = arm.label ?? String(arm.arm);
+    if (this.ordered) {
+      const wide = WIDTH / this.nodes.length / 7.5; // characters that fit below an arm
+      if (wide < 2.5 && arm.arm % Math.ceil(22 / (7.5 * wide)) && arm.arm !== this.nodes.length - 1) return "";
+      const room = Math.max(3, Math.floor(wide));
+      return name.length <= room ? name : `${name.slice(0, room - 1)}…`;
+    }
     return name.length <= most ? name : `${name.slice(0, most - 1)}…`;
   }
 

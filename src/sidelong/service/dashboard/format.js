@@ -14,10 +14,11 @@ export function number(value, digits = 3) {
   return value === null || value === undefined ? "–" : value.toFixed(digits).replace(/^-(?=.*[1-9])/, "−").replace("-", "");
 }
 
+const tiny = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
 const [small, large] = [2, 0].map((digits) => new Intl.NumberFormat("en", { maximumFractionDigits: digits }));
 
 /** An amount in the unit of an experiment's scale; a dash if it is not known. */
-export const amount = (value) => (value === null ? "–" : (Math.abs(value) < 1000 ? small : large).format(value).replace("-", "−"));
+export const amount = (value) => (value === null ? "–" : (Math.abs(value) < 0.1 ? tiny : Math.abs(value) < 1000 ? small : large).format(value).replace("-", "−"));
 
 /** A probability in percent, with as many digits as say something. */
 export function percent(p) {

@@ -47,6 +47,17 @@ function push(move, i, j, dx, dy, force) {
   move[j][1] -= dy * force;
 }
 
+/** Places beside each other, for arms that have an order; one after the other from left to right. */
+export function row(n) {
+  return Array.from({ length: n }, (_, i) => [i, 0]);
+}
+
+/** Whether arms stand well in a row: each reveals a run of arms that it is in, as orders, bids and thresholds do. */
+export function isOrdered(out) {
+  const runs = out.every((list, i) => list.length > 0 && Math.max(...list) - Math.min(...list) === list.length - 1 && list.includes(i));
+  return runs && out.some((list) => list.length < out.length);
+}
+
 /** Fit places into a box, without stretching. */
 export function fit(at, width, height, margin) {
   const low = [0, 1].map((k) => Math.min(...at.map((place) => place[k])));

@@ -1,5 +1,6 @@
 // The small parts of the page about an experiment: what it is, whether its guarantee holds, its counts, the latest events.
 
+import { tooMuch } from "./charts.js";
 import { $, h, s, write } from "./dom.js";
 import { ago, amount, clock, count, duration, number, percent, range, some } from "./format.js";
 
@@ -34,16 +35,19 @@ export function alarms(found) {
   );
 }
 
-/** Whether the guarantee holds, which half, what it promises, and why not more. */
-export function guarantee(found) {
+/** Whether the guarantee holds, which half, what it promises, and why not more. One that says nothing yet is no good news. */
+export function guarantee(found, round) {
   const place = $("guarantee");
-  const { holds, delay, reasons, notes } = found;
+  const { delay, reasons, notes, worth_from: worth } = found;
   const late = delay.late ? ", with the delay it has had" : "";
-  const text = holds ? `The guarantee holds${late}.` : "No theorem covers what happened, which need not be a problem.";
-  const lines = [...(holds ? promised(found) : []), ...reasons, ...notes];
+  const holds = found.holds && worth !== null && worth <= round;
+  const yet = found.holds && !holds ? "A theorem covers this, and says little so far." : "No theorem covers what happened, which need not be a problem.";
+  const text = holds ? `The guarantee holds${late}.` : yet;
+  const lines = [...(found.holds ? promised(found) : []), ...reasons, ...notes];
   if (place.dataset.said === [text, ...lines].join("\n")) return; // not announced again
   place.dataset.said = [text, ...lines].join("\n");
-  place.dataset.holds = holds;
+  place.dataset.holds = found.holds;
+  place.dataset.promises = holds; // more than that random play may lose as much
   const sign = holds ? "M5 12.5l4.5 4.5L19 7.5" : "M12 3a9 9 0 1 0 0 18a9 9 0 1 0 0-18M12 11v5.5M12 7.6v.1";
   place.replaceChildren(
     s("svg", { viewBox: "0 0 24 24", "aria-hidden": "true" }, s("path", { d: sign })),
@@ -58,14 +62,48 @@ function promised({ proved, worth_from: worth }) {
   return [where, first].filter(Boolean);
 }
 
-/** What became of decisions, the regret and the sample ratio check. */
+/** What people want to know first; then what became of decisions, the regret and the sample ratio check. */
 export function numbers(found) {
+  $("answers").replaceChildren(...answers(found).map(figure));
   $("numbers").replaceChildren(...figures(found).map(figure));
+}
+
+/** Which arm wins and how sure that is, what is saved, what is spent, and whether anything is wrong. */
+function answers(found) {
+  const { alarms: wrong, spending } = found;
+  const well = wrong.length ? [some(wrong.length, "alarm"), "see above", true] : ["nothing", "no check has failed"];
+  return [winner(found), gained(found), ...(spending ? [spentOf(spending)] : []), ["anything wrong?", ...well]];
+}
+
+function winner({ best, arms, keys }) {
+  if (keys === null) {
+    const sure = best && `cost ${number(best.mean, 2)} per round, ${percent(best.chance)} sure`;
+    return ["cheapest so far", best === null ? "–" : called(best), best === null ? "nothing was told yet" : sure];
+  }
+  const known = arms.items.filter((arm) => arm.plays > 0);
+  const most = known.reduce((a, b) => (b.plays > (a?.plays ?? -1) ? b : a), null);
+  return ["most played", most === null ? "–" : called(most), most === null ? "nothing was told yet" : `over ${some(keys, "key")}, each of which has its own best arm`];
+}
+
+/** What is saved: in money where there is a scale, per round else. Without a holdout nobody can say. */
+function gained({ lift, amounts }) {
+  if (lift === null) return ["saved", "–", "not known without a holdout: a small share of rounds that follows what was done before"];
+  if (lift.estimate === null) return ["saved", "–", "nothing was told yet"];
+  const beside = `beside ${called(lift)}`;
+  if (!amounts?.saved) return ["saved", number(lift.estimate, 3), `per round, ${range(lift.low, lift.high, 2)}, ${beside}`];
+  const { estimate, low, high } = amounts.saved;
+  return ["saved", amount(estimate), `${amount(low)} to ${amount(high)} in all, ${beside}; ${amount(amounts.saved_per_round.estimate)} per round`];
+}
+
+function spentOf(spending) {
+  const { spent, line } = spending;
+  const share = line ? `${percent(Math.abs(spent / line - 1))} ${spent > line ? "above" : "below"} the line` : "nothing was told yet";
+  return ["spent", amount(spent), share, tooMuch(spending)];
 }
 
 function figures(found) {
   if (found.keys === null) return checked(found);
-  return [["keys", count(found.keys)], ...counted(found.counts), ...saved(found), ...paid(found), regretted(found, ", one for all keys")];
+  return [["keys", count(found.keys)], ...counted(found.counts), ...paid(found), regretted(found, ", one for all keys")];
 }
 
 function counted(counts) {
@@ -74,23 +112,17 @@ function counted(counts) {
     ["decided", count(counts.decided)],
     ["told", count(counts.told)],
     ["outstanding", count(counts.outstanding)],
-    ["expired", count(counts.expired), late, counts.expired > 0],
+    ["expired", count(counts.expired), late],
     ["cancelled", count(counts.cancelled)],
   ];
 }
-
-/** What is saved beside the holdout, if there is one. */
-const saved = ({ lift }) => (lift === null ? [] : [["saved per round", number(lift.estimate, 3), lifted(lift)]]);
 
 /** What was paid and saved in the unit of the scale, if there is one. */
 function paid({ scale, amounts }) {
   if (amounts === null) return [];
   const name = scale.worst > scale.best ? "cost in all" : "scored in all";
   const mean = amounts.rounds ? `${amount(amounts.per_round)} per round, in ${some(amounts.rounds, "round")}` : "nothing was told yet";
-  const total = [name, amounts.rounds ? amount(amounts.total) : "–", mean];
-  if (amounts.saved === null) return [total];
-  const { low, high } = amounts.saved;
-  return [total, ["saved in all", amount(amounts.saved.estimate), `${amount(low)} to ${amount(high)}; ${amount(amounts.saved_per_round.estimate)} per round`]];
+  return [[name, amounts.rounds ? amount(amounts.total) : "–", mean]];
 }
 
 /** What was lost beyond the best arm; `which` says more of that arm. */
@@ -102,19 +134,14 @@ function regretted({ counts, regret, amounts }, which = "") {
 }
 
 function checked(found) {
-  const { state, best, arms, counts, guarantee, certificate, world, sample_ratio: ratio } = found;
+  const { state, arms, counts, guarantee, certificate, world, sample_ratio: ratio } = found;
   const check =
     ratio.p_value === null ? ["–", ratio.unknown] : [ratio.ok ? "fine" : "off", `p = ${probability(ratio.p_value)}`];
   const next = arms.items.reduce((most, arm) => ((arm.probability ?? 0) > (most?.probability ?? 0) ? arm : most), null);
   return [
-    [
-      "cheapest so far",
-      best === null ? "–" : called(best),
-      best === null ? "nothing was told yet" : `cost ${number(best.mean, 2)}, ${percent(best.chance)} sure`,
-    ],
     [state === "running" ? "plays next" : "would play", next === null ? "–" : called(next), next === null ? "not known beforehand" : `with a chance of ${percent(next.probability)}`],
     ...counted(counts),
-    ...saved(found),
+    ...(found.lift === null ? [] : [["the holdout", count(found.lift.held), `rounds, ${percent(found.lift.share)} of all, which cost ${number(found.lift.held_cost, 3)} each; the learner's ${number(found.lift.learner_cost, 3)}`]]),
     ...paid(found),
     regretted(found),
     [
@@ -127,9 +154,6 @@ function checked(found) {
     ["the world", world.turned ? "has turned" : "as before", world.turned ? world.said : null, world.turned],
   ];
 }
-
-const lifted = ({ low, high, held, share, estimate }) =>
-  estimate === null ? "nothing was told yet" : `${range(low, high, 2)}, beside ${count(held)} rounds of the holdout (${percent(share)})`;
 
 const certified = (found) => [`beyond any arm, ${percent(found.confidence)} sure at all times at once, and most beyond ${called(found)}.`, found.why].filter(Boolean).join(" ");
 

@@ -154,9 +154,9 @@ class Application:
             if endpoint.query is not None:
                 call.query = _read_query(endpoint.query, scope["query_string"])
             if endpoint.takes == "file":
-                call.body = await _read_body(receive, call.headers, self._settings)
+                call.body = await _read_body(scope, receive, call.headers, self._settings)
             elif endpoint.takes is not None:
-                call.body = await _read(endpoint.takes, receive, call.headers, self._settings)
+                call.body = await _read(endpoint.takes, scope, receive, call, self._settings)
             reply = await _while_there(receive, endpoint, call)
         except ServiceError as error:
             call.error = error
@@ -171,7 +171,7 @@ class Application:
 
     async def _admit(self, call: Call, endpoint: Endpoint, scope: Connection) -> None:
         """Let a request in, or refuse it; where it has a valid token, its connection is spared from now on."""
-        connection = scope.get("state", {}).get("connection")
+        connection = _connection_of(scope)
         _check_room(connection, call.route)
         if endpoint.scope == "none":
             return
@@ -250,7 +250,12 @@ def _check_room(connection: TimedConnection | None, route: str) -> None:
         raise ServiceError(text, status=503, code="busy", retry_after=2.0)
 
 
-async def _read_body(receive: Receive, headers: dict[bytes, bytes], settings: Settings) -> bytes:
+def _connection_of(scope: Connection) -> TimedConnection | None:
+    found: TimedConnection | None = scope.get("state", {}).get("connection")
+    return found
+
+
+async def _read_body(scope: Connection, receive: Receive, headers: dict[bytes, bytes], settings: Settings) -> bytes:
     """Return the body of a request."""
     length = headers.get(b"content-length")
     if length == b"0":
@@ -259,8 +264,10 @@ async def _read_body(receive: Receive, headers: dict[bytes, bytes], settings: Se
         raise _too_large(settings.max_body)
     parts: list[bytes] = []
     size, more = 0, True
+    connection = _connection_of(scope)
+    deadline = None if connection is not None and connection.ended else settings.request_timeout
     try:
-        async with asyncio.timeout(settings.request_timeout):
+        async with asyncio.timeout(deadline):
             while more:
                 message = await receive()
                 if message["type"] == "http.disconnect":
@@ -279,11 +286,11 @@ async def _read_body(receive: Receive, headers: dict[bytes, bytes], settings: Se
     return b"".join(parts)
 
 
-async def _read(kind: type[M], receive: Receive, headers: dict[bytes, bytes], settings: Settings) -> M:
+async def _read(kind: type[M], scope: Connection, receive: Receive, call: Call, settings: Settings) -> M:
     """Return what the body of a request says; an empty one says {}."""
-    body = await _read_body(receive, headers, settings)
+    body = await _read_body(scope, receive, call.headers, settings)
     if body:
-        _check_media_type(headers.get(b"content-type", b""))
+        _check_media_type(call.headers.get(b"content-type", b""))
     try:
         if len(body) < _LARGE:
             message = kind.model_validate_json(body or b"{}")

@@ -11,7 +11,7 @@ from sidelong.service.http.endpoints import Endpoints, Reply
 from sidelong.service.http.messages import Body
 from sidelong.service.http.messages.decisions import Key
 from sidelong.service.store.lifecycle_commands import AddArm, RetireArm
-from sidelong.service.store.spec import MOST_LABELS, ArmName, Label
+from sidelong.service.store.spec import MOST_LABELS, ArmName, Cost, Label
 from sidelong.service.store.tokens import Scope
 
 if TYPE_CHECKING:
@@ -32,6 +32,9 @@ class NewArm(Body):
     )
     revealed_by: list[ArmName] = Field(
         default_factory=list, max_length=MOST_LABELS, description="the arms that reveal it when they are played"
+    )
+    cost_bound: Cost | None = Field(
+        None, description="the most that it can cost; needed where a ceiling has cost_bounds"
     )
 
 
@@ -59,7 +62,7 @@ async def add_arm(call: Call) -> Reply:
     body: NewArm = call.body
     key = key_of(call.headers.get(b"idempotency-key"))
     by = call.access and call.access.name
-    command = AddArm(call.of, body.label, body.reveals, body.revealed_by, key, by)
+    command = AddArm(call.of, body.label, body.reveals, body.revealed_by, key, by, body.cost_bound)
     added: ChangedArms = await call.server.commits.written(command)
     return Reply(_content(added), 200 if added.duplicate else 201)
 

@@ -120,7 +120,7 @@ def _decision(made: Decided, place: int = 0, carried_out: int | None = None) -> 
         "label": made.labels and made.labels[arm],
         "probability": None if math.isnan(p) else p,
         "drawn_by": by,
-        "reveals": made.graph.row(arm if carried_out is None else carried_out).tolist(),
+        "reveals": made.draws.graph(place, made.graph).row(arm if carried_out is None else carried_out).tolist(),
         "expires_at": expires_at(made.at, made.expire_after),
         "duplicate": made.duplicate,
     }
@@ -137,6 +137,7 @@ def _columns(made: Decided) -> dict[str, Any]:
         "probabilities": None if any(map(math.isnan, draws.probabilities)) else draws.probabilities,
         "drawn_by": draws.drawn_by,
         "reveals": {str(arm): made.graph.row(arm).tolist() for arm in arms},
+        "absent": draws.absent,
         "expires_at": expires_at(made.at, made.expire_after),
         "duplicate": made.duplicate,
     }
@@ -155,7 +156,7 @@ async def feedback(call: Call) -> Reply:
     of, number = parse(call.place["id"])
     body: Feedback = call.body
     graph = None if body.graph is None else await graph_of_round(body.graph, call, of)
-    item = ToldItem(number, body.losses, graph, body.arm, body.plain)
+    item = ToldItem(number, body.losses, graph, body.arm, body.plain, body.costs)
     key = key_of(call.headers.get(b"idempotency-key"))
     command = Tell(of, [item], partial=True, alone=True, key=key)
     (told,) = await _written(call.server, command, graph)

@@ -24,6 +24,7 @@ from sidelong.service.http.messages.experiments import (
     LiftState,
     RegretState,
     SampleRatio,
+    SpendingState,
     WorldState,
 )
 from sidelong.service.store.counters import HIDDEN, UNWEIGHED
@@ -166,6 +167,25 @@ def advisers(agent: Decider) -> list[AdviserState]:
     ]
 
 
+def spending(experiment: LiveExperiment, agent: Decider | None) -> SpendingState | None:
+    """Return what was spent, of a key if it is looked at by itself."""
+    ceiling, found = experiment.ceiling, experiment.spending()
+    if ceiling is None or found is None:
+        return None
+    if agent is not None and experiment.keys.named:
+        found = agent.spending()
+    decisions, spent = experiment.counters.spent_aside.tolist()
+    return SpendingState(
+        ceiling=ceiling.mean,
+        over="all" if ceiling.shared else "key",
+        **found._asdict() | {"price": None if np.isnan(found.price) else found.price},
+        mean=found.spent / found.decisions if found.decisions else None,
+        overspend=ceiling.overspend,
+        aside_decisions=int(decisions),
+        aside_spent=spent,
+    )
+
+
 def allowance_left(experiment: LiveExperiment, agent: Decider) -> float | None:
     """Return what is left of the allowance, in the scale of feedback."""
     spec = experiment.identity.spec
@@ -180,16 +200,8 @@ def certificate(experiment: LiveExperiment, agent: Decider) -> CertificateState 
     if not experiment.identity.spec.certificate:
         return None
     found, labels = agent.certificate(), experiment.life.labels
-    return CertificateState(
-        bound=found.bound,
-        arm=found.arm,
-        label=labels[found.arm] if labels else None,
-        confidence=found.confidence,
-        paid=found.paid,
-        rounds=found.rounds,
-        silent=found.silent,
-        why=found.why,
-    )
+    shown = {part: getattr(found, part) for part in CertificateState.model_fields if part != "label"}
+    return CertificateState(**shown, label=labels[found.arm] if labels else None)
 
 
 def world(experiment: LiveExperiment, agent: Decider) -> WorldState | None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sidelong.service.store.database import Identity, Reading
-    from sidelong.service.store.journal import Event, Settlement
+    from sidelong.service.store.journal import Draws, Event, Settlement
     from sidelong.service.store.store import Store
 
     Row = dict[str, Any]
@@ -131,6 +131,8 @@ def _schema(pa: Any) -> Any:
             ("observe_probabilities", pa.list_(pa.float64())),
             ("label", pa.string()),
             ("advice", pa.string()),
+            ("cost", pa.float64()),
+            ("costs", pa.list_(pa.float64())),
         ]
     )
 
@@ -164,12 +166,13 @@ def _rows(
     What settled a decision has a `round` that is not above its number, nor far below it, so that it was read before its
     row is made.
     """
-    draws: deque[tuple[Event, Iterator[Any]]] = deque()
+    draws: deque[tuple[Event, Draws, Iterator[Any]]] = deque()
     later: dict[int, list[_Later]] = {}  # by number
     for first in itertools.count(max(begin - journal.SPAN, 1), _ROUNDS):
         for event in reading.rounds(identity.id, first, first + _ROUNDS - 1):
             if event.kind in journal.DRAWN_BY:
-                draws.append((event, zip(journal.read_draws(event).listed(), journal.contexts(event), strict=True)))
+                drawn_columns = journal.read_draws(event)
+                draws.append((event, drawn_columns, zip(drawn_columns.listed(), journal.contexts(event), strict=True)))
                 continue
             settlement = journal.read_settled(event)
             for place, number in enumerate(settlement.numbers.tolist()):
@@ -183,10 +186,10 @@ def _rows(
                 continue
             if not draws or number == (last and last + 1):
                 return
-            event, rows = draws[0]
+            event, columns, rows = draws[0]
             (drawn, context), settled = next(rows), later.pop(number, [])
             if only(drawn[1]):
-                row = _row(store, reading, identity, event, drawn, settled) | {"context": context}
+                row = _row(store, reading, identity, event, columns, drawn, settled) | {"context": context}
                 yield row | {"round": number} if numbered else row
 
 
@@ -199,7 +202,13 @@ class _Later(NamedTuple):
 
 
 def _row(
-    store: Store, reading: Reading, identity: Identity, made: Event, drawn: tuple[Any, ...], later: list[_Later]
+    store: Store,
+    reading: Reading,
+    identity: Identity,
+    made: Event,
+    draws: Draws,
+    drawn: tuple[Any, ...],
+    later: list[_Later],
 ) -> Row:
     number, key, round_, arm, p, by = drawn
     advice = journal.advice_of(made, number - made.round)
@@ -226,12 +235,19 @@ def _row(
         "key": None if key is None else str(key),
         "subject": journal.subject_of(made) if identity.spec.sticky is not None else None,
         "advice": None if advice is None else json.dumps(advice),
+        "cost": None,
+        "costs": None,
     }
     if told is not None:
         graph = store.graphs.find(reading, told.event.graph or made.graph or identity.spec.graph)
+        if told.event.graph is None:
+            graph = draws.graph(number - made.round, graph)
         reveals, losses = graph.row(arm), told.settlement.losses_of(told.place)
         own = losses[reveals == arm]
         row["reward"] = 1.0 - float(own[0]) if own.size else None
         row["observed"], row["losses"] = reveals, losses
         row["observe_probabilities"] = told.settlement.observe_of(told.place)
+        costs = told.settlement.costs_of(told.place)
+        if costs is not None:
+            row["cost"], row["costs"] = float(costs[reveals == arm][0]), costs
     return row

@@ -53,6 +53,12 @@ def _reals(*_: Any) -> core_schema.CoreSchema:
 Reals = Annotated[Any, GetPydanticSchema(_reals), WithJsonSchema({"type": "string", "format": "byte"})]
 
 
+Numbers = Annotated[
+    Annotated[list[Loss], Tag("[list]")] | Annotated[Reals, Tag("[base64]")],
+    Discriminator(lambda value: "[base64]" if isinstance(value, str) else "[list]"),
+]
+
+
 class FeedbackBatch(Body):
     """The losses that decisions of one experiment revealed, in columns."""
 
@@ -60,12 +66,12 @@ class FeedbackBatch(Body):
 
     ids: list[Annotated[str, Field(max_length=100)]] = Field(min_length=1, max_length=MOST_ITEMS)
     sizes: list[Whole] = Field(max_length=MOST_ITEMS, description="how many losses each decision has")
-    losses: Annotated[
-        Annotated[list[Loss], Tag("[list]")] | Annotated[Reals, Tag("[base64]")],
-        Discriminator(lambda value: "[base64]" if isinstance(value, str) else "[list]"),
-    ] = Field(
+    losses: Numbers = Field(
         description="of all decisions, one after the other: a list, or numbers of 8 bytes (float64, little-endian) in "
         "base64"
+    )
+    costs: Numbers | None = Field(
+        None, description="under a ceiling, what the same arms cost, in the same order and form"
     )
     reveals: list[ArmName] | None = Field(
         None,
@@ -114,7 +120,8 @@ async def tell_many(call: Call) -> Reply:
     await _check_size(call, of, len(numbers))
     graphs = await asyncio.gather(*(_graph(each, place, call, of) for place, each in enumerate(body.graphs or ())))
     losses = np.asarray(body.losses, np.float64)
-    told = ToldItems(numbers, body.sizes, losses, graphs, body.graph_of, body.arms, body.plain, body.reveals)
+    costs = None if body.costs is None else np.asarray(body.costs, np.float64)
+    told = ToldItems(numbers, body.sizes, losses, graphs, body.graph_of, body.arms, body.plain, body.reveals, costs)
     async with withdrawing(call.server, *graphs):
         try:
             outcomes: Sequence[Settled | ServiceError] = await call.server.commits.written(Tell(of, told, body.partial))
@@ -177,7 +184,7 @@ def _check_lengths(body: FeedbackBatch) -> None:
     for name, column in (("sizes", body.sizes), ("graph_of", body.graph_of), ("arms", body.arms)):
         if column is not None and len(column) != n:
             raise invalid(f"{name} has one number for each of the {n:,} ids, not {len(column):,}.", f"body.{name}")
-    for name, values in (("losses", body.losses), ("reveals", body.reveals)):
+    for name, values in (("losses", body.losses), ("costs", body.costs), ("reveals", body.reveals)):
         if values is not None and len(values) != total:
             text = f"{name} has as many values as sizes says, {total:,}, and there are {len(values):,}."
             raise invalid(text, f"body.{name}")

@@ -8,11 +8,11 @@ import math
 from typing import TYPE_CHECKING, Any, cast
 
 from sidelong import theory
+from sidelong.evaluation.arm_delays import LEVEL
 from sidelong.learners import catalogue
 from sidelong.learners.interface import Need
 from sidelong.service.http.messages.experiments import ArmDelayState, DelayState, Guarantee
 from sidelong.service.store.agents import module_of
-from sidelong.service.store.arm_delays import LEVEL
 from sidelong.service.store.counters import DELAYED, OWN_GRAPH, UNLEARNED, UNWEIGHED
 from sidelong.service.store.journal import Kind
 
@@ -69,6 +69,11 @@ def guarantee(experiment: LiveExperiment, agent: Decider, ratio: SampleRatio) ->
         _late(verdict, experiment.counters, module, covered=lateness.bound is not None)
         if lateness.absent and "stochastic" in verdict.halves:
             verdict.lose("Arms were absent. The stochastic half is proved only where all are there.", "stochastic")
+    if experiment.ceiling is not None:
+        verdict.lose(
+            "It keeps to a ceiling, so that the theorem of the learner is about a mix of losses and costs, which does "
+            "not bound the regret in losses alone."
+        )
     _graphs(verdict, experiment.counters, module, options)
     delay = _delay(experiment.counters, lateness)
     if not delay.by_arm.ok:

@@ -40,6 +40,7 @@ PROBLEMS = {
             "full",
             "no_features",
             "fixed_arms",
+            "over_ceiling",
             "stopped",
             "archived",
         ),

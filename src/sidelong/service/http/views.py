@@ -52,6 +52,11 @@ if TYPE_CHECKING:
 
 _MOST_EDGES = 5000
 _USUAL = StateQuery()
+#: What the state of an experiment says as its specification does, and `Life` says the rest of it.
+_AS_SPECIFIED = (
+    *("learner", "learner_version", "options", "seed", "features", "sticky", "scale", "default_loss", "prior"),
+    *("origin", "incumbent", "allowance"),
+)
 
 
 def _agent(
@@ -132,23 +137,9 @@ def state(experiment: LiveExperiment, reading: Reading, query: StateQuery = _USU
     regret = estimates.regret(counters, agent if certified else None)
     return ExperimentState(
         name=identity.name,
-        learner=spec.learner,
-        learner_version=spec.learner_version,
-        options=spec.options,
-        seed=spec.seed,
-        features=spec.features,
-        description=life.description,
-        state=life.state,
-        play=life.play,
-        fallback=life.fallback,
-        labels=life.labels,
-        expire_after=life.expire_after,
-        sticky=spec.sticky,
-        scale=spec.scale,
-        default_loss=spec.default_loss,
-        prior=spec.prior,
+        **life._asdict(),
+        **{part: getattr(spec, part) for part in _AS_SPECIFIED},
         logged=None if spec.log is None else spec.log.rounds,
-        origin=spec.origin,
         created_at=timestamp(spec.created_at),
         graph=graph_summary(experiment.own.now.id, experiment.graph),
         keys=_keys(experiment),
@@ -165,8 +156,7 @@ def state(experiment: LiveExperiment, reading: Reading, query: StateQuery = _USU
         regret=regret,
         certificate=None if agent is None else estimates.certificate(experiment, agent),
         advisers=None if agent is None else estimates.advisers(agent),
-        incumbent=spec.incumbent,
-        allowance=spec.allowance,
+        spending=estimates.spending(experiment, agent),
         allowance_left=None if agent is None else estimates.allowance_left(experiment, agent),
         world=world,
         alarms=alarms(experiment, ratio, world),
@@ -294,11 +284,14 @@ def _decision(experiment: LiveExperiment, number: int, reading: Reading, graphs:
     carried = experiment.pending.arm(number) if settled is None else history.carried_out(number)
     graph_id = made.graph if told is None or told[0].graph is None else told[0].graph
     graph = graphs.find(reading, graph_id or identity.spec.graph)
-    losses = observe = None
+    if graph_id == made.graph:
+        graph = draws.graph(number - made.round, graph)
+    losses = observe = costs = None
     if told is None:
         observe = experiment.observe_pending(number, reading)
     elif told[0].kind in {Kind.TOLD, Kind.LATE, Kind.DEFAULTED}:
         losses, observe = told[1].losses_of(told[2]).tolist(), told[1].observe_of(told[2])
+        costs = told[1].costs_of(told[2])
     return DecisionState(
         id=f"{identity.key}-{number}",
         experiment=identity.name,
@@ -311,6 +304,7 @@ def _decision(experiment: LiveExperiment, number: int, reading: Reading, graphs:
         reveals=graph.row(carried).tolist(),
         observe_probabilities=None if observe is None or np.isnan(observe).any() else observe.tolist(),
         losses=losses,
+        costs=None if costs is None else costs.tolist(),
         drawn_by=by,
         status=cast("Any", "outstanding" if told is None else told[0].kind.name.lower()),
         context=_context(made, number - made.round),

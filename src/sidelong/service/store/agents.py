@@ -16,6 +16,7 @@ import numpy as np
 
 from sidelong._jit import bind
 from sidelong.agent import Agent, ContextualAgent, Family
+from sidelong.agent.ceiling import read_ceiling
 from sidelong.agent.decision import SparingDecision
 from sidelong.checks import nearest
 from sidelong.errors import FeatureError, LearnerError
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from sidelong.agent import Decision
+    from sidelong.agent.ceiling import Ceiling
     from sidelong.agent.member import Member
     from sidelong.graphs import FeedbackGraph
     from sidelong.learners.interface import Learner
@@ -62,6 +64,7 @@ def new_block(spec: Spec, graph: FeedbackGraph) -> Block:
     """Return a block of a new experiment, or refuse what its learner cannot play."""
     learner, options, module = spec.learner, spec.options, module_of(spec)
     given: dict[str, Any] = {"seed": spec.seed, "certificate": spec.certificate}
+    given |= _limits(spec)
     if spec.features is None:
         if "prior" in options and module.tilt is not None:
             raise LearnerError("What is believed of arms is no option. Name it beside the options, as prior.")
@@ -75,7 +78,10 @@ def new_block(spec: Spec, graph: FeedbackGraph) -> Block:
                     f"{learner} has no option {name!r}.{nearest(name, _OPTIONS)} Its options are: "
                     f"{', '.join(_OPTIONS)}."
                 )
+    if spec.pooled and not spec.keyed:
+        raise LearnerError('Only keys learn together whom to trust. Leave pooled out, or make it with "keyed": true.')
     if spec.keyed:
+        given["pooled"] = spec.pooled
         # The alarm of a key takes a third of what it takes without.
         given |= {} if spec.features is None else {"regressor": "ridge"}
         family = Family(learner, graph, health=spec.certificate, threads=1, **given, **options)
@@ -91,6 +97,22 @@ def read_block(spec: Spec, header: dict[str, Any], arrays: dict[str, Any], place
         return FamilyBlock(family, model_bytes(spec, family.graph))
     kind = Agent if spec.features is None else ContextualAgent
     return AgentBlock(kind.from_contents(header, arrays, place))
+
+
+def _limits(spec: RequestedSpec) -> dict[str, Any]:
+    """Return what the specification says of a ceiling, if it says anything."""
+    given = {"ceiling": spec.ceiling, "cost_bounds": spec.cost_bounds, "overspend": spec.overspend}
+    if all(value is None for value in given.values()):
+        return {}
+    if spec.features is not None:
+        raise LearnerError("A learner that sees features has no ceiling here. Leave one of the two out.")
+    return given | ({"ceiling_over": spec.ceiling_over} if spec.keyed else {})
+
+
+def ceiling_of(spec: RequestedSpec, graph: FeedbackGraph) -> Ceiling | None:
+    """Return the ceiling of an experiment with this graph, if it has one."""
+    given = _limits(spec)
+    return read_ceiling(module_of(spec), graph, *given.values()) if given else None
 
 
 def _prior(spec: RequestedSpec) -> dict[int | str, tuple[float, float]] | None:
@@ -159,6 +181,13 @@ class AdvisedRows(NamedTuple):
         return AdvisedRows(self.names, {name: rows[places] for name, rows in self.rows.items()})
 
 
+class ToldCosts(NamedTuple):
+    """What decisions have cost, under a ceiling."""
+
+    revealed: Floats  #: of each arm that was revealed, as losses
+    own: Floats  #: of the arm that each decision was carried out with
+
+
 class FeatureRows(NamedTuple):
     """What is seen of the contexts of some rows, in numbers: see `sidelong.agent.features`."""
 
@@ -168,6 +197,17 @@ class FeatureRows(NamedTuple):
     def at(self, places: Any) -> FeatureRows:
         """Return what it is for some of the rows."""
         return FeatureRows(self.kind, self.tables[places])
+
+
+class FittedGraphs(NamedTuple):
+    """Graphs without the arms that do not fit under a ceiling, and which of them each row plays on."""
+
+    graphs: list[FeedbackGraph]
+    of: Integers
+
+    def at(self, places: Any) -> FittedGraphs:
+        """Return what it is for some of the rows."""
+        return FittedGraphs(self.graphs, self.of[places])
 
 
 class Block(Protocol):
@@ -201,10 +241,16 @@ class Block(Protocol):
     def read(self, x: list[Any], keys: list[Key] | None) -> Any:
         """Return what is seen of the contexts of some keys, which it need not have, as `ask` takes it; or refuse."""
 
+    def fit(self, rows: Integers, graph: FeedbackGraph | None) -> FittedGraphs:
+        """Return the graphs of rows, which need not be there yet, without the arms that do not fit under a ceiling."""
+
     def ask(
-        self, rows: Integers, graph: FeedbackGraph | None, x: Any, advised: AdvisedRows | None
+        self, rows: Integers, graph: FittedGraphs | FeedbackGraph | None, x: Any, advised: AdvisedRows | None
     ) -> tuple[list[int], list[int], list[float]]:
         """Draw an arm for each row; return rounds, arms and probabilities. Nothing is seen if `x` is None."""
+
+    def spent(self, rows: Integers) -> Floats:
+        """Return how many decisions of each row were told what they cost, and how much that was, under a ceiling."""
 
     def tell(
         self,
@@ -213,6 +259,7 @@ class Block(Protocol):
         losses: Floats,
         offsets: list[int],
         graph: FeedbackGraph | None,
+        costs: ToldCosts | None = None,
         *,
         learn: bool,
     ) -> LearnedColumns:
@@ -284,19 +331,33 @@ class FamilyBlock:
 
     def agent_of(self, row: int) -> Member:
         """Return one key."""
-        return self.family[self.family.keys[row]]
+        return self.family[self.family.rows.key(row)]
 
     def read(self, x: list[Any], keys: list[Key] | None) -> FeatureRows:
         """Return the features of some keys as numbers."""
         return FeatureRows(*self.family.rows.read_features(x, keys or []))
 
+    def fit(self, rows: Integers, graph: FeedbackGraph | None) -> FittedGraphs:
+        """Return the graphs of rows without the arms that do not fit."""
+        which, graphs = self.family.rows.fit(rows, graph)
+        return FittedGraphs(graphs, which)
+
+    def spent(self, rows: Integers) -> Floats:
+        """Return what each row has spent."""
+        return self.family.rows.spent(rows)
+
     def ask(
-        self, rows: Integers, graph: FeedbackGraph | None, x: FeatureRows | None, advised: AdvisedRows | None
+        self,
+        rows: Integers,
+        graph: FittedGraphs | FeedbackGraph | None,
+        x: FeatureRows | None,
+        advised: AdvisedRows | None,
     ) -> tuple[list[int], list[int], list[float]]:
         """Draw an arm for each row."""
         if advised is not None:
             self.family.rows.add_advisers(advised.names)
-        rounds, arms, probabilities, *_ = self.family.rows.ask(rows, graph, advised and advised.rows, x or ("", None))
+        shown = (graph.graphs, graph.of) if isinstance(graph, FittedGraphs) else graph
+        rounds, arms, probabilities, *_ = self.family.rows.ask(rows, shown, advised and advised.rows, x or ("", None))
         return rounds.tolist(), arms.tolist(), probabilities.tolist()
 
     def tell(
@@ -306,12 +367,14 @@ class FamilyBlock:
         losses: Floats,
         offsets: list[int],  # noqa: ARG002  # the graph says it
         graph: FeedbackGraph | None,
+        costs: ToldCosts | None = None,
         *,
         learn: bool,
     ) -> LearnedColumns:
         """Learn losses, or give up the decisions."""
         p, delays = self.family.rows.drawn(rows, rounds)
-        observe = self.family.rows.tell(rows, rounds, losses, graph, learn=learn)
+        revealed, own = (None, None) if costs is None else costs
+        observe = self.family.rows.tell(rows, rounds, losses, graph, learn=learn, costs=revealed, paid=own)
         return LearnedColumns(observe, p, delays)
 
     def cancel(self, rows: Integers, rounds: Integers, *, lost: bool) -> None:
@@ -348,6 +411,8 @@ class FamilyBlock:
 
     def joined(self, others: Sequence[FamilyBlock]) -> Contents:
         """Return the contents of one family that has all keys."""
+        if not others:  # keys that learn from each other are in one block
+            return self.contents()
         families = [self.family, *(each.family for each in others)]
         names = max((each.adviser_names for each in families), key=len)
         for place, family in enumerate(families):
@@ -405,8 +470,21 @@ class AgentBlock:
         """Return what the agent itself reads."""
         return x
 
+    def fit(self, rows: Integers, graph: FeedbackGraph | None) -> FittedGraphs:
+        """Return the graph of all rows, which are the same, without the arms that do not fit."""
+        return FittedGraphs([self.agent.fitted(graph, len(rows))], np.zeros(len(rows), np.int64))
+
+    def spent(self, rows: Integers) -> Floats:
+        """Return what it has spent."""
+        found = self.agent.spending()
+        return np.tile([float(found.decisions), found.spent], (len(rows), 1))
+
     def ask(
-        self, rows: Integers, graph: FeedbackGraph | None, x: list[Any] | None, advised: AdvisedRows | None
+        self,
+        rows: Integers,
+        graph: FittedGraphs | FeedbackGraph | None,
+        x: list[Any] | None,
+        advised: AdvisedRows | None,
     ) -> tuple[list[int], list[int], list[float]]:
         """Draw an arm for each row, which are all the same."""
         rounds, arms, probabilities = [], [], []
@@ -424,9 +502,11 @@ class AgentBlock:
         spoken = {name: row if row.any() else None for name, row in advised.rows.items()}
         return dict.fromkeys(name for name in advised.names if name not in self._regressors) | spoken
 
-    def _draw(self, graph: FeedbackGraph | None, x: Any, advised: AdvisedRows | None) -> Decision:
+    def _draw(self, graph: FittedGraphs | FeedbackGraph | None, x: Any, advised: AdvisedRows | None) -> Decision:
         """Ask the agent, which sees features if the experiment says so."""
         advice = None if advised is None else self._advice(advised)
+        if isinstance(graph, FittedGraphs):
+            return self.agent.ask_fitted(graph.graphs[0], advice)
         if isinstance(self.agent, ContextualAgent):
             return self.agent.ask(x, graph, advice=advice)
         return self.agent.ask(graph, advice=advice)
@@ -438,6 +518,7 @@ class AgentBlock:
         losses: Floats,
         offsets: list[int],
         graph: FeedbackGraph | None,
+        costs: ToldCosts | None = None,
         *,
         learn: bool,
     ) -> LearnedColumns:
@@ -449,10 +530,11 @@ class AgentBlock:
             parts.append(observe)
             every.append(p)
             delays.append(agent.round - round_)
+            some = slice(offsets[k], offsets[k + 1])
             if learn:
-                agent.tell(made, losses[offsets[k] : offsets[k + 1]], graph)
+                agent.tell(made, losses[some], graph, None if costs is None else costs.revealed[some])
             else:
-                agent.cancel(made, lost=True)
+                agent.cancel(made, lost=True, cost=None if costs is None else costs.own[k])
         known = None if any(p is None for p in every) else every
         return LearnedColumns(parts[0] if len(parts) == 1 else np.concatenate(parts), known, delays)
 

@@ -27,17 +27,21 @@ class ArmChange(NamedTuple):
     arm: int
     reveals: list[int] | None = None  #: what a new arm reveals beside itself; None if the arm was retired
     revealed_by: list[int] | None = None
+    cost_bound: float | None = None  #: the most that a new arm can cost, if the others have bounds
 
     def columns(self) -> bytes:
         """Return it as an event holds it."""
-        more = {} if self.reveals is None else {"reveals": self.reveals, "revealed_by": self.revealed_by}
+        more: dict[str, Any] = {}
+        if self.reveals is not None:
+            more = {"reveals": self.reveals, "revealed_by": self.revealed_by}
+            more |= {} if self.cost_bound is None else {"cost": [self.cost_bound]}
         return write_columns({"arm": [self.arm], **more})
 
     @classmethod
     def read(cls, event: Event) -> ArmChange:
         """Return what `columns` wrote."""
         arm, *more = (values.tolist() for values in read_columns(event).values())
-        return cls(arm[0], *more)
+        return cls(arm[0], *more[:2], *(more[2] if len(more) > 2 else ()))
 
     def graph(self, before: FeedbackGraph) -> FeedbackGraph:
         """Return the own graph after it."""
@@ -54,7 +58,7 @@ class ArmChange(NamedTuple):
         if self.reveals is None:
             player.retire(self.arm)
         else:
-            player.add_arm(reveals=self.reveals, revealed_by=self.revealed_by)
+            player.add_arm(reveals=self.reveals, revealed_by=self.revealed_by, cost_bound=self.cost_bound)
 
 
 class OwnGraphs:

@@ -9,6 +9,7 @@ not count.
 from __future__ import annotations
 
 import datetime as dt
+import functools
 import threading
 import time
 from typing import TYPE_CHECKING, NamedTuple
@@ -50,8 +51,12 @@ class Clock:
 
 def timestamp(microseconds: int) -> str:
     """Return a moment as RFC 3339, in UTC, to the millisecond."""
-    moment = dt.datetime.fromtimestamp(microseconds // 1_000_000, dt.UTC)
-    return f"{moment.isoformat()[:19]}.{microseconds // 1000 % 1000:03}Z"
+    return f"{_second(microseconds // 1_000_000)}.{microseconds // 1000 % 1000:03}Z"
+
+
+@functools.lru_cache(64)  # of what is said in the same second, again and again
+def _second(seconds: int) -> str:
+    return dt.datetime.fromtimestamp(seconds, dt.UTC).isoformat()[:19]
 
 
 def expires_at(at: int, after: float | None) -> str | None:

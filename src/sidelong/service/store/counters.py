@@ -16,8 +16,8 @@ import numpy as np
 from sidelong._jit import bind
 from sidelong.agent.advice import MOST
 from sidelong.evaluation import lift
+from sidelong.evaluation.arm_delays import ArmDelays
 from sidelong.evaluation.weighing import ROWS, add_losses, baselines
-from sidelong.service.store.arm_delays import ArmDelays
 from sidelong.service.store.journal import Kind
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ MINUTES = 1440  #: how many minutes the rates go back
 #: was drawn, and that were told while the experiment was frozen.
 _SORTS = 6
 OWN_GRAPH, BLIND, HIDDEN, UNWEIGHED, DELAYED, UNLEARNED = range(len(Kind), len(Kind) + _SORTS)
-_ARRAYS = ("plays", "expected", "sums", "since", "paid", "counts", "aside", "lift")
+_ARRAYS = ("plays", "expected", "sums", "since", "paid", "counts", "aside", "lift", "spent_aside")
 _BETS = ("wealth", "seen", "peak")
 
 
@@ -46,6 +46,11 @@ class ToldColumns(NamedTuple):
     losses: Floats  #: of each of them
 
     paid: Floats  #: what each decision cost: the loss of the arm that it played; NaN if that was not revealed
+
+    def of_played(self, values: Floats) -> Floats:
+        """Return of values of what was revealed those of the arms that were played, which were."""
+        of = np.repeat(np.arange(len(self.arms)), np.diff(self.offsets))
+        return np.asarray(values[self.reveals == np.array(self.arms)[of]])
 
     @classmethod
     def of_one(cls, arm: int, reveals: np.ndarray, losses: Floats) -> ToldColumns:
@@ -87,6 +92,8 @@ class Counters:
         self.minutes: dict[int, list[int]] = {}  #: the events of the last ones, by kind
         self.arm_delays = ArmDelays(n_arms)  #: whether some arms report later than others
         self.lift = np.zeros(lift.ROWS)  #: of rounds for which a coin was tossed: see `sidelong.evaluation.lift`
+        #: Under a ceiling, how many rounds that the learner did not decide were told what they cost, and how much.
+        self.spent_aside = np.zeros(2)
         self.costs: dict[int, list[float]] = {}  #: by minute, as the first four of `lift`; without a coin, too
         self.trust: dict[int, list[float]] = {}  #: by minute, how far each adviser was followed at its end
         self._name_rows()

@@ -33,6 +33,7 @@ from sidelong.service.store.database import (
     keep_chunks,
 )
 from sidelong.service.store.experiment import LiveExperiment
+from sidelong.service.store.feedback import number_or_label
 from sidelong.service.store.graphs import KnownGraph, identify, stored_size
 from sidelong.service.store.lifecycle import written
 from sidelong.service.store.replay import Replayed
@@ -102,6 +103,7 @@ def clone(store: Store, of: str, name: str, wanted: dict[str, Any], *, learned: 
         graph = store.graphs.find(reading, spec.graph).named(spec.graph_name)
     known, said = KnownGraph(spec.graph, graph), frozenset(wanted)
     spec = spec.model_copy(update={"holdout": _resolved_holdout(spec, graph, spec.labels)})
+    _resolved_bounds(spec, graph, spec.labels)
     if before is not None:
         return Draft(_same(before, spec, said), known)
     state = None if make is None else make()
@@ -141,6 +143,7 @@ def draft(
                 "labels": labels and list(labels),
                 "holdout": _resolved_holdout(request, graph, labels),
                 "prior": _resolved_prior(request, graph, labels),
+                "cost_bounds": _resolved_bounds(request, graph, labels),
             },
             graph=known.id,
             graph_name=graph.name,
@@ -267,6 +270,31 @@ def _resolved_prior(spec: RequestedSpec, graph: FeedbackGraph, labels: Sequence[
             raise _invalid(text, f"prior.{place}.mean", each.mean)
         believed[arm] = each.model_copy(update={"arm": arm})
     return list(believed.values())
+
+
+def _resolved_bounds(spec: RequestedSpec, graph: FeedbackGraph, labels: Sequence[str] | None) -> list[float] | None:
+    """Return the bounds of a specification in the order of the arms; refuse a ceiling that is none."""
+    given: Any = spec.cost_bounds
+    if isinstance(given, dict):
+        named = [arm_called(number_or_label(arm), graph, labels, f"cost_bounds.{arm}") for arm in given]
+        given = dict(zip(named, given.values(), strict=True))
+    try:
+        found = agents.ceiling_of(spec.model_copy(update={"cost_bounds": given}), graph)
+    except LearnerError as error:
+        where = "ceiling" if spec.cost_bounds is None else "cost_bounds"
+        raise _invalid(str(error), where, getattr(spec, where)) from error
+    if found is None:
+        return None
+    if spec.holdout is not None:
+        raise _invalid(
+            "What a holdout plays is under no ceiling. Make an experiment without one of the two.",
+            "ceiling",
+            spec.ceiling,
+        )
+    if spec.default_loss is not None and found.bounds is None:
+        text = "With a ceiling, default_loss needs cost_bounds: an expired decision counts as the most it can cost."
+        raise _invalid(text, "default_loss", spec.default_loss)
+    return None if found.bounds is None else list(found.bounds.tolist())
 
 
 def _learned(live: LiveExperiment, log: dict[str, Any]) -> bytes:

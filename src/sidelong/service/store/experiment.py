@@ -20,13 +20,15 @@ import numpy as np
 
 from sidelong.agent import advice as advising
 from sidelong.agent import state_file
+from sidelong.agent.ceiling import Spending, check_given, costs_of_one, in_order
 from sidelong.agent.graphs import Bank
 from sidelong.agent.regressors import FEATURES
 from sidelong.agent.rules import losses_of_many, losses_of_one
 from sidelong.errors import AdviceError, DecisionError, GraphError
+from sidelong.graphs.presence import present
 from sidelong.learners.interface import Need
 from sidelong.service.store import agents, lifecycle
-from sidelong.service.store.agents import AdvisedRows
+from sidelong.service.store.agents import AdvisedRows, FittedGraphs, ToldCosts
 from sidelong.service.store.arms import ArmChange, OwnGraphs
 from sidelong.service.store.counters import HIDDEN, UNLEARNED, Counters, ToldColumns
 from sidelong.service.store.feedback import by_number, check_plain, number_of
@@ -39,6 +41,7 @@ from sidelong.service.store.journal import (
     Kind,
     linked,
     within_span,
+    without,
     write_columns,
     write_draws,
     write_json,
@@ -88,6 +91,7 @@ class DrawnDecisions(NamedTuple):
     probabilities: list[float]
     chances: list[Any]  #: where the learner did not decide, as `PendingTable.chances`; else None
     held: list[bool] | None = None  #: where only some are the holdout's: which
+    fitted: FittedGraphs | None = None  #: under a ceiling with bounds, on which graph each plays
 
 
 class LiveExperiment:
@@ -115,7 +119,8 @@ class LiveExperiment:
         self.own = OwnGraphs(KnownGraph(spec.graph, graph))
         self.module = agents.module_of(spec)
         self.counters = Counters(graph.n_arms) if counters is None else counters
-        self.keys = KeyTable(named=spec.keyed)
+        self.ceiling = agents.ceiling_of(spec, graph)
+        self.keys = KeyTable(named=spec.keyed, spends=self.ceiling is not None)
         self.pending = PendingTable(graph)
         self.sticky = StickyDecisions()
         self.blocks = KeyBlocks(spec, self.own, self._graph_like, block_size)
@@ -148,6 +153,8 @@ class LiveExperiment:
         blocks = {int(name[6:]): array.tobytes() for name, array in arrays.items() if name.startswith("block.")}
         made.blocks.begin(blocks)
         made.advisers = made.blocks.advisers
+        if made.ceiling is not None:
+            made._note_spent(np.arange(len(made.keys)))  # its own
         return made
 
     # What is known of it
@@ -161,15 +168,6 @@ class LiveExperiment:
     def done(self) -> int:
         """How much has happened: decisions, not batches."""
         return int(self.counters.counts[: len(Kind)].sum() + self.counters.aside.sum())
-
-    @property
-    def decision_bytes(self) -> int:
-        """What a pending decision takes in memory at most, without its graph: its row, probabilities, features, ...
-
-        Tables have room for half as many again.
-        """
-        spec = self.identity.spec
-        return (20 if spec.sticky is None else 28) * self.n_arms + 12 * agents.n_features(spec) + ROW_BYTES
 
     @property
     def pending_bytes(self) -> int:
@@ -208,6 +206,12 @@ class LiveExperiment:
         self.graph = self.own.now.graph  #: its own, as it is now
         self.n_arms = self.graph.n_arms
         self._bank = self._bank_of(self.graph)
+        spec = self.identity.spec
+        #: What a pending decision takes in memory at most, without its graph: its row, probabilities, features, ...
+        #: Tables have room for half as many again.
+        self.decision_bytes = (
+            (20 if spec.sticky is None else 28) * self.n_arms + 12 * agents.n_features(spec) + ROW_BYTES
+        )
 
     def _bank_of(self, own: FeedbackGraph) -> Bank:
         return Bank(self.module, self.identity.spec.options, [own], "agent")
@@ -227,11 +231,44 @@ class LiveExperiment:
         """
         return losses_of_one(self.module, told, graph, arm, self.scale)
 
+    def costs_of(self, told: Any, graph: FeedbackGraph, arm: int) -> Floats | None:
+        """Return what is told of the costs of a decision, as losses; None if there is no ceiling and nothing was told.
+
+        Raises:
+            CostError: it cannot be told.
+        """
+        ceiling = self.ceiling
+        check_given(ceiling, told)
+        if ceiling is None:
+            return None
+        reveals = graph.row(arm).astype(np.int64)
+        due, played = np.array([reveals.size]), np.array([arm])
+        return in_order(ceiling, costs_of_one(told), due, reveals, played, lambda _: "")
+
     def by_number(self, item: ToldItem) -> NumberedLosses:
         """Return what feedback says, with the numbers of arms; refuse losses from 0 to 1 where there is a scale."""
         if item.plain:
             check_plain(self.scale)
         return by_number(item.losses, self.life.labels)
+
+    def costs_by_number(self, item: ToldItem) -> NumberedLosses | None:
+        """Return what feedback says of costs, with the numbers of arms."""
+        return None if item.costs is None else by_number(item.costs, self.life.labels, "costs")
+
+    def spending(self) -> Spending | None:
+        """Return what all keys have spent together, if there is a ceiling; the price is NaN where each has its own."""
+        if self.ceiling is None:
+            return None
+        keys, together = self.keys, not self.keys.named or self.ceiling.shared
+        price = self.blocks.price if together else math.nan
+        n, table = int(keys.charged.sum()), self.pending.table[self.pending.slots(list(self.pending.numbers))]
+        reserved = self.ceiling.reserved(self.graph, table[table[:, ROUND] > 0, ARM])
+        return Spending(n, float(keys.spent.sum()), self.ceiling.mean * n, reserved, price)
+
+    def _note_spent(self, rows: Integers) -> None:
+        """Take note of what keys, which are in memory, have spent."""
+        if self.ceiling is not None:
+            self.keys.note_spent(rows, self.blocks.spent(rows))
 
     def arm_called(self, told: int | str | None) -> int | None:
         """Return the number of an arm that feedback names, if it names one."""
@@ -317,16 +354,20 @@ class LiveExperiment:
             self.counters.add_arm()
             if not self._is_sparing:
                 self.pending.add_arm()
-        self.own.add(change, graph, self.head + 1)
-        self._use_own_graph()
+        self._follow_arms(change, graph, self.head + 1)
         text, data = lifecycle.written(said), change.columns()
         return self._record(Event(Kind.CHANGED, number, number, *moment, graph.id, key, text, data), 1)
 
     def resume_arms(self, changes: list[list[Any]], find: Callable[[str], FeedbackGraph]) -> None:
         """Go on with the arms that `OwnGraphs.contents` returned; what is counted and learned knows them already."""
-        for arm, reveals, revealed_by, id_, behind in changes:
-            self.own.add(ArmChange(arm, reveals, revealed_by), KnownGraph(id_, find(id_)), behind)
+        for *change, id_, behind in changes:
+            self._follow_arms(ArmChange(*change), KnownGraph(id_, find(id_)), behind)
+
+    def _follow_arms(self, change: ArmChange, graph: KnownGraph, behind: int) -> None:
+        self.own.add(change, graph, behind)
         self._use_own_graph()
+        if self.ceiling is not None and change.reveals is not None:
+            self.ceiling = self.ceiling.with_arm(change.cost_bound)
 
     def decide(
         self,
@@ -349,6 +390,7 @@ class LiveExperiment:
             GraphError: nothing can be played in this round. Nothing has changed.
             FeatureError: the context lacks features. Nothing has changed.
             AdviceError: the advice is none. Nothing has changed.
+            CostError: no arm fits under the ceiling. Nothing has changed.
         """
         n, first = len(rows), self.round + 1
         asked, graph = self.own.asked(graph), self.own.to_write(graph)
@@ -361,6 +403,7 @@ class LiveExperiment:
         kinds: Any = drawn.kind
         if drawn.held is not None:
             kinds = np.where(drawn.held, int(Kind.HELD), int(Kind.DECIDED))
+        absent, fitted = self._fitted(drawn, shown, graph)
         self.pending.add(
             first,
             rows,
@@ -371,8 +414,9 @@ class LiveExperiment:
             graph,
             moment,
             b,
-            self._baselines(drawn, shown),
+            self._baselines(drawn, shown, fitted),
             drawn.chances,
+            fitted,
         )
         named = None if keys is None else write_json(keys)
         data = write_draws(drawn.arms, drawn.probabilities, named, rounds, drawn.held)
@@ -381,6 +425,8 @@ class LiveExperiment:
             data += write_columns({"subject": write_json([subject])})
         if advice is not None:
             data += write_columns({"advice": write_json(advice)})
+        if absent is not None:
+            data += write_columns({"absent": write_json(absent)})
         which = None if graph is None else graph.id
         event = Event(drawn.kind, first, first + n - 1, *moment, which, key, context, data)
         event = self._record(event, n, held=0 if drawn.held is None else sum(drawn.held))
@@ -388,7 +434,25 @@ class LiveExperiment:
         by: list[DrawnBy] = [DRAWN_BY[drawn.kind]] * n
         if drawn.held is not None:
             by = ["holdout" if held else "learner" for held in drawn.held]
-        return event, Draws(numbers, keys, rounds, drawn.arms, drawn.probabilities, by)
+        return event, Draws(numbers, keys, rounds, drawn.arms, drawn.probabilities, by, absent)
+
+    def _fitted(
+        self, drawn: DrawnDecisions, shown: FeedbackGraph, written: KnownGraph | None
+    ) -> tuple[list[list[int]] | None, list[KnownGraph | None] | None]:
+        """Return the arms that did not fit under the ceiling for each decision, and their graphs; None if all did."""
+        if drawn.fitted is None:
+            return None, None
+        there = present(shown)
+        out = [np.flatnonzero(there & ~present(graph)).tolist() for graph in drawn.fitted.graphs]
+        if not any(out):
+            return None, None
+        begin = self.identity.spec.graph if written is None else written.id
+        known = [
+            KnownGraph(f"{begin}-{'.'.join(map(str, arms))}", without(shown, tuple(arms))) if arms else written
+            for arms in out
+        ]
+        of = drawn.fitted.of.tolist()
+        return [out[at] for at in of], [known[at] for at in of]
 
     def _read_advice(self, advice: Any, keys: list[Key] | None, n: int, shown: FeedbackGraph) -> AdvisedRows | None:
         """Return the advice for each row, and the names of all advisers; None without advice."""
@@ -409,13 +473,16 @@ class LiveExperiment:
             advising.check_incumbent(incumbent, rows, [shown] * n, keys)
         return AdvisedRows(self.advisers + new, rows)
 
-    def _baselines(self, drawn: DrawnDecisions, graph: FeedbackGraph) -> list[Any]:
+    def _baselines(
+        self, drawn: DrawnDecisions, graph: FeedbackGraph, fitted: list[KnownGraph | None] | None
+    ) -> list[Any]:
         """Return the baselines of decisions, which are kept until they are told; None where nothing is weighed."""
         # p is NaN where the learner does not know it.
         weighed = [bool(round_) and p == p for round_, p in zip(drawn.rounds, drawn.probabilities, strict=True)]  # noqa: PLR0124
         if not self._is_sparing:
             return [self.counters.baselines if each else None for each in weighed]
-        reveals = map(graph.row, drawn.arms)
+        shown = [graph if each is None else each.graph for each in fitted or [None] * len(drawn.arms)]
+        reveals = [each.row(arm) for each, arm in zip(shown, drawn.arms, strict=True)]
         return [self.counters.baselines_of(row) if each else None for each, row in zip(weighed, reveals, strict=True)]
 
     def _draw(
@@ -430,9 +497,11 @@ class LiveExperiment:
         """Draw, and return with it the baseline of the lift; NaN where no coin is tossed."""
         n = len(rows)
         shown = self.graph if asked is None else asked
-        p = lifecycle.to_play(self.life, shown)
+        p = None if self.life.state == "running" else lifecycle.to_play(self.life, shown)
         seen = agents.seen_by_each(self.identity.spec, context, n) if p is None else None
         x = None if seen is None else self.blocks.read(seen, keys)
+        is_limited = p is None and self.ceiling is not None and self.ceiling.bounds is not None
+        fitted = self.blocks.fit(rows, asked) if is_limited else None
         self.add_keys(self.keys.new_among(keys, rows))
         if p is not None:
             kind = Kind.PLAYED if self.life.play is not None else Kind.FALLBACK
@@ -441,7 +510,8 @@ class LiveExperiment:
             return DrawnDecisions(kind, [0] * n, arms, [float(p[arm]) for arm in arms], chances), np.nan
         holdout = self.holdout
         if holdout is None or self.life.state != "running" or not lifecycle.playable(shown)[holdout.arm]:
-            return DrawnDecisions(Kind.DECIDED, *self.blocks.ask(rows, asked, x, advised), [None] * n), np.nan
+            asking = self.blocks.ask(rows, asked if fitted is None else fitted, x, advised)
+            return DrawnDecisions(Kind.DECIDED, *asking, [None] * n, fitted=fitted), np.nan
         b = self.counters.toss(holdout.share)
         return self._toss(rows, first, shown, asked, holdout, advised), b
 
@@ -520,6 +590,7 @@ class LiveExperiment:
         graph: KnownGraph | None,
         moment: Moment,
         kind: Kind = Kind.TOLD,
+        costs: Floats | None = None,
     ) -> Event:
         """Learn the losses that decisions of one of the `sorts` revealed; they were checked.
 
@@ -532,17 +603,22 @@ class LiveExperiment:
         shown = None if graph is None else graph.graph
         told = self._revealed(table, sizes, losses, shown)
         aside = is_aside(first)
+        spent = None if costs is None else ToldCosts(costs, told.of_played(costs))
         if first[ROUND] and aside:
-            self._learn_means(first, told, shown)
-        observe = self._observe_aside(slots, told, shown) if aside else self._learn(slots, table, told, shown)
+            self._learn_means(first, told, shown, spent)
+        observe = self._observe_aside(slots, told, shown) if aside else self._learn(slots, table, told, shown, spent)
+        if first[ROUND]:
+            self._note_spent(table[:, ROW])
+        elif spent is not None:
+            self.counters.spent_aside += len(numbers), spent.own.sum()
         self._count_costs(slots, first, told, observe, shown, moment)
-        if self.advisers and not self.keys.named:
-            trust = self.blocks.agent_of(0).trust()
-            self.counters.trusted(moment.at // 60_000_000, [trust.get(name, 0.0) for name in self.advisers])
+        if self.advisers:
+            self.counters.trusted(moment.at // 60_000_000, self.blocks.trust(table[:, ROW], self.advisers))
         pending.remove(numbers, slots)
-        self.sticky.remove(numbers)
+        if self.sticky.bytes:
+            self.sticky.remove(numbers)
         unknown = not observe.size or (math.isnan(observe[0]) and np.isnan(observe).all())
-        data = write_settled(numbers, first[ARM], sizes, losses, None if unknown else observe)
+        data = write_settled(numbers, first[ARM], sizes, losses, None if unknown else observe, costs)
         which = None if graph is None else graph.id
         event = Event(kind, numbers[0], numbers[-1], *moment, which, data=data)
         return self._record(event, len(numbers), aside=aside)
@@ -560,7 +636,14 @@ class LiveExperiment:
         reveals = np.concatenate([known[each] for each in zip(places, arms, strict=True)])
         return ToldColumns.of_many(arms, reveals, [0, *itertools.accumulate(sizes)], losses)
 
-    def _learn(self, slots: list[int], table: Integers, told: ToldColumns, graph: FeedbackGraph | None) -> Floats:
+    def _learn(
+        self,
+        slots: list[int],
+        table: Integers,
+        told: ToldColumns,
+        graph: FeedbackGraph | None,
+        costs: ToldCosts | None,
+    ) -> Floats:
         """Learn; return the probability of observing each loss, before the draw of the learner."""
         learn = self.life.state != "frozen"
         self.counters.counts[UNLEARNED] += 0 if learn else len(slots)
@@ -571,23 +654,26 @@ class LiveExperiment:
         offsets = np.array(told.offsets) if len(parts) > 1 else None
         for block, places, local in parts:
             if len(parts) == 1:
-                learned = block.tell(local, rounds, told.losses, told.offsets, graph, learn=learn)
+                learned = block.tell(local, rounds, told.losses, told.offsets, graph, costs, learn=learn)
                 self.counters.told(told, learned, frozen, after=after)
                 return learned.observe
             some, at = _some(told, offsets, places)
-            learned = block.tell(local, rounds[places], some.losses, some.offsets, graph, learn=learn)
+            spent = costs and ToldCosts(costs.revealed[at], costs.own[places])
+            learned = block.tell(local, rounds[places], some.losses, some.offsets, graph, spent, learn=learn)
             self.counters.told(some, learned, [frozen[place] for place in places.tolist()], after=after)
             observe[at] = learned.observe
         return observe
 
-    def _learn_means(self, row: list[int], told: ToldColumns, graph: FeedbackGraph | None) -> None:
+    def _learn_means(
+        self, row: list[int], told: ToldColumns, graph: FeedbackGraph | None, costs: ToldCosts | None
+    ) -> None:
         """Tell what a decision has revealed that was carried out with another arm: see `Agent.override`.
 
         It is in no count of what the learner has seen, since the arm was not drawn.
         """
         learn = self.life.state != "frozen"
         for block, _, rows in self.blocks.changing(np.array([row[ROW]])):
-            block.tell(rows, np.array([row[ROUND]]), told.losses, told.offsets, graph, learn=learn)
+            block.tell(rows, np.array([row[ROUND]]), told.losses, told.offsets, graph, costs, learn=learn)
 
     def _observe_aside(self, slots: list[int], told: ToldColumns, graph: FeedbackGraph | None) -> Floats:
         """Return the probability of observing each loss of decisions that the learner did not make; NaN if unknown."""
@@ -645,8 +731,10 @@ class LiveExperiment:
         if table[0, ROUND]:
             for block, places, rows in self.blocks.changing(table[:, ROW]):
                 block.cancel(rows, table[places, ROUND], lost=kind is Kind.EXPIRED)
+            self._note_spent(table[:, ROW])
         self.pending.remove(numbers, slots)
-        self.sticky.remove(numbers)
+        if self.sticky.bytes:
+            self.sticky.remove(numbers)
         data = write_settled(numbers, arm)
         return self._record(Event(kind, numbers[0], numbers[-1], *moment, data=data), len(numbers), aside=aside)
 
@@ -663,15 +751,24 @@ class LiveExperiment:
     def expire(self, numbers: list[int], moment: Moment) -> Event:
         """Let decisions of one of the `sorts` expire, or learn their reports or the loss that is named for this."""
         if self.sticky.count(numbers[0]):
-            means = [self.sticky.mean(number) for number in numbers]
-            return self.tell(numbers, [each.size for each in means], np.concatenate(means), None, moment)
+            means = np.concatenate([self.sticky.mean(number) for number in numbers], axis=1)
+            sizes = [self.sticky.mean(number).shape[1] for number in numbers]
+            return self.tell(numbers, sizes, means[0], None, moment, costs=means[1] if len(means) > 1 else None)
         if self._default is None:
             return self.give_up(numbers, Kind.EXPIRED, moment)
         sizes = self._degrees(numbers)
         losses = self._default_losses(sizes)
         if losses is None:  # of some, which then expire without it
             return self.give_up(numbers, Kind.EXPIRED, moment)
-        return self.tell(numbers, sizes, losses, None, moment, Kind.DEFAULTED)
+        return self.tell(numbers, sizes, losses, None, moment, Kind.DEFAULTED, self._default_costs(numbers))
+
+    def _default_costs(self, numbers: list[int]) -> Floats | None:
+        """Return the bounds of what decisions reveal that expire: the most that it can have cost."""
+        if self.ceiling is None or self.ceiling.bounds is None:
+            return None
+        pending = self.pending
+        reveals = [pending.graph_of(slot).row(int(pending.table[slot, ARM])) for slot in pending.slots(numbers)]
+        return self.ceiling.bounds[np.concatenate(reveals)]
 
     def _degrees(self, numbers: list[int]) -> list[int]:
         """Return how many losses each pending decision reveals."""
@@ -699,10 +796,11 @@ class LiveExperiment:
         alike = [group for part in parts for group in self._by_default(part)]
         return [self.expire(group, moment) for part in alike for group in self.sorts(part)]
 
-    def report(self, number: int, losses: Floats, moment: Moment, key: str) -> Event:
-        """Keep losses of a sticky decision, which were checked, until it ends."""
-        self.sticky.report(number, losses)
-        return self._note(Kind.REPORTED, {"decision": [number], "loss": losses}, moment, key)
+    def report(self, number: int, losses: Floats, costs: Floats | None, moment: Moment, key: str) -> Event:
+        """Keep losses and costs of a sticky decision, which were checked, until it ends."""
+        columns = {"loss": losses} if costs is None else {"loss": losses, "cost": costs}
+        self.sticky.report(number, np.stack([*columns.values()]))
+        return self._note(Kind.REPORTED, {"decision": [number], **columns}, moment, key)
 
     def repeat(self, number: int, moment: Moment, key: str) -> Event:
         """Keep the Idempotency-Key with which a sticky decision was asked for again."""
@@ -713,10 +811,17 @@ class LiveExperiment:
         return self._record(Event(kind, round_, round_, *moment, key=key, data=write_columns(columns)), 1)
 
     def late(
-        self, numbers: list[int], arm: int, sizes: list[int], losses: Floats, graph: str | None, moment: Moment
+        self,
+        numbers: list[int],
+        arm: int,
+        sizes: list[int],
+        losses: Floats,
+        graph: str | None,
+        moment: Moment,
+        costs: Floats | None = None,
     ) -> Event:
         """Keep, and do not learn, what was told about expired decisions; the `arm` is that of the first one."""
-        data = write_settled(numbers, arm, sizes, losses)
+        data = write_settled(numbers, arm, sizes, losses, costs=costs)
         event = Event(Kind.LATE, numbers[0], numbers[-1], *moment, graph, data=data)
         return self._record(event, len(numbers))
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 
 from sidelong.checks import nearest
-from sidelong.errors import ServiceError
+from sidelong.errors import CostError, ServiceError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from sidelong.errors import LossError
     from sidelong.graphs import FeedbackGraph
     from sidelong.outcomes.scale import Scale
+    from sidelong.service.store.experiment import LiveExperiment
     from sidelong.service.store.graphs import KnownGraph
+    from sidelong.service.store.journal import Floats
 
 _COLUMNS = {"arm": "arms", "graph": "graph_of"}  # of a batch, for what feedback says of one decision
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,8}")
@@ -37,6 +39,7 @@ class ToldItem(NamedTuple):
     graph: FeedbackGraph | KnownGraph | str | None = None
     arm: int | str | None = None  #: that it is about, by number or label, if whoever tells it says so
     plain: bool = False  #: whether these are losses from 0 to 1 and no numbers of a scale, whoever is told
+    costs: TellableLosses | None = None  #: under a ceiling, of the same arms
 
 
 class ToldItems(NamedTuple):
@@ -50,6 +53,7 @@ class ToldItems(NamedTuple):
     arms: list[int | str] | None = None  #: that were played, by number or label, if whoever tells it says so
     plain: bool = False  #: as in `ToldItem`
     reveals: list[int | str] | None = None  #: the arm of each loss, where they are not in that order
+    costs: np.ndarray | None = None  #: under a ceiling, as losses
 
     def find_loss(self, place: int, first: int, name: str) -> int | None:
         """Return where the loss is that an error calls by its arm, or by its place among those of its decision."""
@@ -60,12 +64,7 @@ class ToldItems(NamedTuple):
 
     def items(self) -> list[ToldItem]:
         """Return the same, decision by decision."""
-        ends = np.cumsum(self.sizes)[:-1]
-        values = [part.tolist() for part in np.split(self.losses, ends)]
-        parts: list[TellableLosses] = values
-        if self.reveals is not None:
-            names = np.split(np.array(list(map(str, self.reveals)), object), ends)
-            parts = [dict(zip(of, part, strict=True)) for of, part in zip(names, values, strict=True)]
+        parts, costs = self._parts(self.losses), None if self.costs is None else self._parts(self.costs)
         which, arms = self.graph_of, self.arms
         return [
             ToldItem(
@@ -73,9 +72,19 @@ class ToldItems(NamedTuple):
                 parts[place],
                 None if which is None else self.graphs[which[place]],
                 None if arms is None else arms[place],
+                costs=None if costs is None else costs[place],
             )
             for place, number in enumerate(self.numbers)
         ]
+
+    def _parts(self, values: np.ndarray) -> list[TellableLosses]:
+        """Return losses or costs, decision by decision."""
+        ends = np.cumsum(self.sizes)[:-1]
+        parts: list[list[float]] = [part.tolist() for part in np.split(values, ends)]
+        if self.reveals is None:
+            return list(parts)
+        names = np.split(np.array(list(map(str, self.reveals)), object), ends)
+        return [dict(zip(of, part, strict=True)) for of, part in zip(names, parts, strict=True)]
 
 
 class Settled(NamedTuple):
@@ -108,9 +117,9 @@ def placed(
     """
     part, _, name = (error.path or "").removeprefix("body.").partition(".")
     path = f"body.{_COLUMNS.get(part, 'ids')}.{place}"
-    if part == "losses":
+    if part in {"losses", "costs"}:
         at = None if told is None else told.find_loss(place, first, name)
-        path = "body.losses" if at is None else f"body.losses.{at}"
+        path = f"body.{part}" if at is None else f"body.{part}.{at}"
     text = str(error) if decision is None else f"Decision {decision}: {error}"
     return ServiceError(text, status=error.status, code=error.code, path=path, value=error.value)
 
@@ -134,8 +143,18 @@ def refused(error: LossError, told: NumberedLosses, arms: list[int]) -> ServiceE
     return _wrong(str(error), f"body.losses.{place}", value)
 
 
-def by_number(told: TellableLosses, labels: list[str] | None) -> NumberedLosses:
-    """Return losses by arm with the number of each arm, where some are called by their labels; digits are a number."""
+def checked_costs(
+    experiment: LiveExperiment, told: NumberedLosses | None, graph: FeedbackGraph, arm: int
+) -> Floats | None:
+    """Return the costs of what the arm of a decision reveals in a graph, or refuse them; None without a ceiling."""
+    try:
+        return experiment.costs_of(told, graph, arm)
+    except CostError as error:
+        raise _wrong(str(error), "body.costs", None) from error
+
+
+def by_number(told: TellableLosses, labels: list[str] | None, column: str = "losses") -> NumberedLosses:
+    """Return losses or costs with the numbers of arms, where some are called by their labels; digits are a number."""
     if not isinstance(told, Mapping):
         return told
     found: dict[int, float] = {}
@@ -143,9 +162,10 @@ def by_number(told: TellableLosses, labels: list[str] | None) -> NumberedLosses:
         arm = _NUMBERS.get(name)
         if arm is None:
             arm = number_or_label(name)
-        number = arm if isinstance(arm, int) else number_of(arm, labels, f"losses.{name}")
+        number = arm if isinstance(arm, int) else number_of(arm, labels, f"{column}.{name}")
         if number in found:
-            raise _wrong(f"A loss of arm {number} was told twice, also as {name!r}.", f"body.losses.{name}", loss)
+            what = f"Arm {number} is there twice, also as {name!r}. Tell one value of it."
+            raise _wrong(what, f"body.{column}.{name}", loss)
         found[number] = loss
     return found
 

@@ -9,8 +9,9 @@ from sidelong.errors import ServiceError
 from sidelong.service.store.journal import DECIDED_SLOT, LATE_SLOT, SETTLED_SLOT, SLOTS, SPAN, read_draws, read_settled
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
+    from sidelong.graphs import FeedbackGraph
     from sidelong.service.store.database import Cut, Reading
     from sidelong.service.store.experiment import LiveExperiment
     from sidelong.service.store.journal import Draws, Event, Settlement
@@ -79,6 +80,11 @@ class History:
             made = found, read_draws(found)
             self._made |= dict.fromkeys(range(found.round, found.last + 1), made)
         return self._made[number]
+
+    def graph(self, number: int, find: Callable[[str | None], FeedbackGraph]) -> FeedbackGraph:
+        """Return the graph that a decision was drawn for; `find` finds that of an event."""
+        event, draws = self.draws(number)
+        return draws.graph(number - event.round, find(event.graph))
 
     def found(self, number: int, slot: int) -> tuple[Event, Settlement, int] | None:
         """Return the event of a slot that is about a decision, its columns, and the place of the decision there.

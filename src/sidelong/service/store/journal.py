@@ -6,14 +6,16 @@ other in `data`, little-endian. A column that is not needed is left out, so that
 
     decided, played,     arm (int32), probability (float64) and, where the experiment has keys, key (JSON) and key_round
     held, fallback       (uint32), which counts the decisions of each key; held (uint8) if only some are the holdout's;
-                         subject (JSON), if it is sticky
+                         subject (JSON), if it is sticky; absent (JSON): of each decision, the arms that did not fit
+                         under the ceiling, if there are any
     told, defaulted,     number (uint32): the numbers less `round`, ascending, unless they are `round` to `last`; size
     late                 (uint32): how many losses each has, unless there is one decision; loss (float64); observe
-                         (float64): the probability of observing each loss, where it is known
+                         (float64): the probability of observing each loss, where it is known; cost (float64): of
+                         each arm that has a loss, under a ceiling
     cancelled, expired   number
     overridden           arm: the one that was carried out
-    reported, repeated   decision (int64): its number; loss, if it is reported
-    changed              of its arms: arm and, if it is new, reveals and revealed_by (int32)
+    reported, repeated   decision (int64): its number; loss and cost, if it is reported
+    changed              of its arms: arm and, if it is new, reveals and revealed_by (int32), and cost, its bound
     any of these         arm, if it is about one decision: the one that was carried out
 
 A decision is settled by one event, and each number is the `round` of at most one event that settles it. No event spans
@@ -32,11 +34,14 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
+from sidelong.graphs.presence import only
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     import numpy.typing as npt
 
+    from sidelong.graphs import FeedbackGraph
     from sidelong.service.store.database import Identity, Reading
 
     Key = str | int
@@ -201,7 +206,7 @@ _LETTERS = {b"i": "i", b"u": "I", b"b": "B", b"d": "d", b"l": "q"}  # of `struct
 _JSON = b"j"
 _OF = {"arm": b"i", "probability": b"d", "key": _JSON, "key_round": b"u", "held": b"b"}
 _OF |= {"number": b"u", "size": b"u", "loss": b"d", "observe": b"d", "reveals": b"i", "revealed_by": b"i"}
-_OF |= {"subject": _JSON, "decision": b"l", "advice": _JSON}
+_OF |= {"subject": _JSON, "decision": b"l", "advice": _JSON, "cost": b"d", "absent": _JSON}
 _SIZE = struct.Struct("<I")
 _HEADS = {name: bytes([len(name)]) + name.encode() + type_ for name, type_ in _OF.items()}
 _ARM_HEAD, _PROBABILITY_HEAD = _HEADS["arm"] + _SIZE.pack(4), _HEADS["probability"] + _SIZE.pack(8)  # of one decision
@@ -246,6 +251,15 @@ def write_json(value: Any) -> bytes:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 
+def without(graph: FeedbackGraph, arms: tuple[int, ...]) -> FeedbackGraph:
+    """Return a graph without some arms."""
+    if not arms:
+        return graph
+    mask = np.ones(graph.n_arms, np.bool_)
+    mask[list(arms)] = False
+    return only(graph, mask)
+
+
 class Draws(NamedTuple):
     """Decisions in columns: a list for each."""
 
@@ -255,6 +269,11 @@ class Draws(NamedTuple):
     arms: list[int]
     probabilities: list[float]  #: NaN where the learner does not know them
     drawn_by: list[DrawnBy]
+    absent: list[list[int]] | None = None  #: the arms that did not fit under the ceiling; None if all did
+
+    def graph(self, place: int, asked: FeedbackGraph) -> FeedbackGraph:
+        """Return the graph that a decision was drawn for, where `asked` is that of all."""
+        return asked if self.absent is None else without(asked, tuple(self.absent[place]))
 
     def row(self, place: int) -> tuple[int, Key | None, int, int, float, DrawnBy]:
         """Return number, key, round, arm and probability of one decision, and what it was drawn by."""
@@ -277,7 +296,7 @@ def read_draws(event: Event) -> Draws:
     for place in np.flatnonzero(columns["held"]).tolist() if "held" in columns else ():
         drawn_by[place] = "holdout"
     arms, probabilities = columns["arm"].tolist(), columns["probability"].tolist()
-    return Draws(numbers, columns.get("key"), rounds, arms, probabilities, drawn_by)
+    return Draws(numbers, columns.get("key"), rounds, arms, probabilities, drawn_by, columns.get("absent"))
 
 
 def write_draws(
@@ -305,6 +324,7 @@ class Settlement(NamedTuple):
     losses: Floats
     observe: Floats | None
     arm: int | None  #: of the decision, if there is one alone: the arm that was carried out
+    costs: Floats | None = None  #: as losses, under a ceiling
 
     def losses_of(self, place: int) -> Floats:
         """Return the losses of the decision at a place."""
@@ -313,6 +333,10 @@ class Settlement(NamedTuple):
     def observe_of(self, place: int) -> Floats | None:
         """Return the probabilities of observing them, if they are known."""
         return None if self.observe is None else self.observe[self.offsets[place] : self.offsets[place + 1]]
+
+    def costs_of(self, place: int) -> Floats | None:
+        """Return the costs of the decision at a place, if costs were told."""
+        return None if self.costs is None else self.costs[self.offsets[place] : self.offsets[place + 1]]
 
 
 def read_settled(event: Event) -> Settlement:
@@ -328,13 +352,14 @@ def read_settled(event: Event) -> Settlement:
     losses = columns["loss"].astype(np.float64)
     sizes = columns.get("size", [losses.size])
     observe = columns["observe"].astype(np.float64) if "observe" in columns else None
-    return Settlement(numbers, np.append(0, np.cumsum(sizes, dtype=np.int64)), losses, observe, arm)
+    costs = columns["cost"].astype(np.float64) if "cost" in columns else None
+    return Settlement(numbers, np.append(0, np.cumsum(sizes, dtype=np.int64)), losses, observe, arm, costs)
 
 
 def write_settled(
-    numbers: list[int], arm: int, sizes: Any = None, losses: Any = None, observe: Any = None
+    numbers: list[int], arm: int, sizes: Any = None, losses: Any = None, observe: Any = None, costs: Any = None
 ) -> bytes | None:
-    """Return numbers that ascend and, if there are any, the losses of each, and the probabilities of observing them.
+    """Return numbers that ascend and, if there are any, the losses of each, the chances of observing them, and costs.
 
     The `arm` is that of the first one, which is kept if it is the only one.
     """
@@ -349,6 +374,8 @@ def write_settled(
         ]
         if observe is not None:
             parts += (_OBSERVE_HEAD, _SIZE.pack(8 * observe.size), observe.astype("<f8", "C").tobytes())
+        if costs is not None:
+            parts.append(write_columns({"cost": costs}))
         return b"".join(parts)
     columns: dict[str, Any] = {"arm": [arm]} if n == 1 else {}
     if numbers[-1] - first != n - 1:
@@ -359,6 +386,8 @@ def write_settled(
         columns["loss"] = losses
         if observe is not None:
             columns["observe"] = observe
+        if costs is not None:
+            columns["cost"] = costs
     return write_columns(columns) if columns else None
 
 

@@ -27,7 +27,7 @@ from sidelong.agent import state_file
 from sidelong.agent.rounds import longer
 from sidelong.errors import StateFileError
 from sidelong.keys import Keys
-from sidelong.service.store.agents import new_block, read_block
+from sidelong.service.store.agents import FittedGraphs, new_block, read_block
 from sidelong.service.store.database import BlobKind, BlobName
 from sidelong.service.store.graphs import content_of
 
@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 
 #: A block has so many keys at most, and about so many bytes: a transaction writes one, and a key's first use reads one.
 KEYS, _BYTES = 1024, 2**22
+_TOGETHER = 2**62
+_LOOKED_AT = 64  # keys of an event, to say whom they trust
 _CHECKSUM = 32  # bytes at the end of a state file
 _NUMBER = re.compile(r"-?[0-9]{1,19}")
 #: Bytes of a key beside its name that are always in memory: its counts, and its place in an index. Measured.
@@ -56,6 +58,8 @@ INDEX_BYTES = 250
 _ALL = slice(None)  # places of decisions whose keys are in one block
 
 COUNTED = ("decided", "told", "paid")
+#: What is counted too where there is a ceiling.
+SPENT = ("charged", "spent")
 
 
 class KeyTable:
@@ -64,14 +68,17 @@ class KeyTable:
     Without names there is one row from the start.
     """
 
-    def __init__(self, *, named: bool) -> None:
+    def __init__(self, *, named: bool, spends: bool = False) -> None:
         self.named = named
+        self._counted = (*COUNTED, *SPENT) if spends else COUNTED
         self.keys = Keys()
         self.name_bytes = 0  #: of the names of all keys, in memory
         first = 0 if named else 1
         self.decided = np.zeros(first, np.int64)
         self.told = np.zeros(first, np.int64)
         self.paid = np.zeros(first)  #: sum of the losses of the arms that were played
+        #: Under a ceiling, how many were told what they cost, and how much that was: as the learner has it.
+        self.charged, self.spent = np.zeros(first), np.zeros(first)
 
     def __len__(self) -> int:
         return len(self.keys) if self.named else 1
@@ -110,7 +117,7 @@ class KeyTable:
     def add(self, new: list[Key]) -> None:
         """Count from now on what happens to new keys."""
         n, size = len(self.keys), len(self.keys) + len(new)
-        for name in COUNTED:
+        for name in self._counted:
             setattr(self, name, longer(getattr(self, name), n, size))
         self.keys.add(new)
         self.name_bytes += names_size(new)
@@ -136,16 +143,20 @@ class KeyTable:
         known = ~np.isnan(paid)
         np.add.at(self.paid, rows[known], paid[known])
 
+    def note_spent(self, rows: Integers, spent: Floats) -> None:
+        """Take note of what keys have spent: two columns, as `Block.spent` returns them."""
+        self.charged[rows], self.spent[rows] = spent.T
+
     def contents(self) -> dict[str, np.ndarray]:
         """Return names and counts as arrays of a state file."""
         n = len(self)
-        return self.keys.contents() | {f"keys.{name}": getattr(self, name)[:n] for name in COUNTED}
+        return self.keys.contents() | {f"keys.{name}": getattr(self, name)[:n] for name in self._counted}
 
     def resume(self, arrays: dict[str, np.ndarray]) -> None:
         """Go on from what `contents` returned; without counts, they begin with 0."""
         self.keys = Keys.from_contents(arrays)
         self.name_bytes = names_size(self.keys.listed)
-        for name in COUNTED:
+        for name in self._counted:
             nothing = np.zeros(len(self), getattr(self, name).dtype)
             setattr(self, name, arrays.get(f"keys.{name}", nothing))
 
@@ -180,7 +191,8 @@ class KeyBlocks:
         self._loaded[0] = self._new()
         self._changed |= {0} if len(self._loaded[0]) else set()  # it has a key, and is not written yet
         self.key_bytes: int = self._loaded[0].key_bytes  #: that each key takes in memory
-        self.size = size or max(1, min(KEYS, _BYTES // max(self.key_bytes, 1)))
+        #: How many keys a block has. Keys that learn or spend together are in one.
+        self.size = size or (_TOGETHER if is_together(spec) else max(1, min(KEYS, _BYTES // max(self.key_bytes, 1))))
 
     def _new(self) -> Block:
         block = new_block(self._spec, self._own.graphs[0].graph)
@@ -233,6 +245,8 @@ class KeyBlocks:
         Raises:
             BlockMissing: one is not there as it was written.
         """
+        if not self.key_bytes and self._loaded:  # nothing leaves memory
+            return
         wanted = self._numbers(rows)
         for number in wanted:
             if number in self._loaded:
@@ -241,7 +255,7 @@ class KeyBlocks:
                 self._loaded[number] = self._read(reading, owner, number)
             else:
                 self._loaded[number] = self._new()
-        if most is not None and self.key_bytes and self.loaded_bytes > most:
+        if most is not None and self.loaded_bytes > most:
             self.drop(most, but=wanted)
 
     def check(self, reading: Reading, owner: str) -> None:
@@ -255,7 +269,9 @@ class KeyBlocks:
 
     def is_loaded(self, rows: Integers) -> bool:
         """Tell whether keys are in memory, or new."""
-        return all(number in self._loaded or number not in self._checksums for number in self._numbers(rows))
+        return not self.key_bytes or all(
+            number in self._loaded or number not in self._checksums for number in self._numbers(rows)
+        )
 
     def _numbers(self, rows: Integers) -> list[int]:
         """Return the numbers of the blocks that keys are in."""
@@ -324,8 +340,22 @@ class KeyBlocks:
         """Return what is seen of the contexts of keys as `ask` takes it, or refuse; all blocks read alike."""
         return next(iter(self._loaded.values())).read(x, keys)
 
+    def fit(self, rows: Integers, graph: FeedbackGraph | None) -> FittedGraphs:
+        """Return the graph of each row, which need not be there yet, without the arms that do not fit."""
+        graphs: list[FeedbackGraph] = []
+        of = np.empty(len(rows), np.int64)
+        for number, places, local in self._parts(rows):
+            found = self._looked_at(number).fit(local, graph)
+            of[places] = found.of + len(graphs)
+            graphs += found.graphs
+        return FittedGraphs(graphs, of)
+
     def ask(
-        self, rows: Integers, graph: FeedbackGraph | None, x: Any = None, advised: AdvisedRows | None = None
+        self,
+        rows: Integers,
+        graph: FittedGraphs | FeedbackGraph | None,
+        x: Any = None,
+        advised: AdvisedRows | None = None,
     ) -> tuple[list[int], list[int], list[float]]:
         """Draw an arm for each key; return rounds, arms and probabilities."""
         parts = self.changing(rows)
@@ -334,8 +364,9 @@ class KeyBlocks:
         n = len(rows)
         rounds, arms, probabilities = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
         for block, places, local in parts:
+            shown = graph.at(places) if isinstance(graph, FittedGraphs) else graph
             rounds[places], arms[places], probabilities[places] = block.ask(
-                local, graph, x and x.at(places), advised and advised.at(places)
+                local, shown, x and x.at(places), advised and advised.at(places)
             )
         return rounds.tolist(), arms.tolist(), probabilities.tolist()
 
@@ -359,6 +390,25 @@ class KeyBlocks:
     def observe(self, row: int, round_: int) -> Floats:
         """Return with which probability each arm that a pending decision reveals is revealed."""
         return self._looked_at(row // self.size).observe(np.array([row % self.size]), np.array([round_]))
+
+    def spent(self, rows: Integers) -> Floats:
+        """Return what keys have spent: see `Block.spent`."""
+        found = np.empty((len(rows), 2))
+        for number, places, local in self._parts(rows):
+            found[places] = self._looked_at(number).spent(local)
+        return found
+
+    def trust(self, rows: Integers, names: Sequence[str]) -> list[float]:
+        """Return how far each adviser is followed, in the mean of these keys or, of many, of some of them."""
+        some = rows[:: -(-len(rows) // _LOOKED_AT)].tolist()
+        shares = [self.agent_of(row).trust() for row in some]
+        return [math.fsum(each.get(name, 0.0) for each in shares) / len(some) for name in names]
+
+    @property
+    def price(self) -> float:
+        """The price of the ceiling of the one block that there is; NaN before its first key, or if it left memory."""
+        block = self._loaded.get(0)
+        return block.agent_of(0).spending().price if block is not None and len(block) else math.nan
 
     def best(self, rows: Integers) -> list[int | None]:
         """Return the arm with the least mean of each key, None where nothing was seen."""
@@ -463,6 +513,11 @@ class KeyBlocks:
         names = [header["graphs"][place] for place in order]
         header |= {"graphs": names, "contents": contents, "arm_changes": block.arm_changes}
         return state_file.pack(header, kept)
+
+
+def is_together(spec: Spec) -> bool:
+    """Tell whether the keys of an experiment learn or spend together."""
+    return spec.pooled or (spec.ceiling is not None and spec.ceiling_over == "all")
 
 
 def _turns(rows: Integers) -> Integers:

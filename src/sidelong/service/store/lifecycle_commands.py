@@ -143,6 +143,7 @@ class AddArm(Command):
     revealed_by: list[int | str] | tuple[()] = ()
     key: str | None = None  #: the Idempotency-Key
     by: str | None = None  #: the name of the token of whoever asks
+    cost_bound: float | None = None  #: where the other arms have bounds under a ceiling
 
     def run(self, turn: Turn) -> ChangedArms:
         """Add it, or find the one that was added under the same Idempotency-Key."""
@@ -156,6 +157,7 @@ class AddArm(Command):
             with_new_arm(experiment.module, own, (), (), None)  # refuses a learner that cannot take in an arm
         except LearnerError as error:
             raise _unable(error, experiment) from error
+        _check_bound(experiment, self.cost_bound)
         change = self._change(own, labels)
         if (self.label is None) != (labels is None):
             rule = (
@@ -178,7 +180,7 @@ class AddArm(Command):
             except GraphError as error:
                 raise _invalid(str(error), part) from error
             found.append(np.flatnonzero(mask).tolist())
-        return ArmChange(own.n_arms, *found)
+        return ArmChange(own.n_arms, found[0], found[1], self.cost_bound)
 
     def _repeated(self, turn: Turn, before: Event) -> ChangedArms:
         experiment = turn.experiment
@@ -252,6 +254,18 @@ def _changed(turn: Turn, change: ArmChange, labels: list[str] | None, key: str |
     turn.events.append(experiment.change_arms(change, graph, said, turn.moment, key))
     label = None if labels is None else labels[change.arm]
     return ChangedArms(change.arm, label, experiment.own.now, change.reveals is None, duplicate=False)
+
+
+def _check_bound(experiment: LiveExperiment, bound: float | None) -> None:
+    """Refuse a new arm without the bound on its cost that a ceiling needs, or with one that nothing needs."""
+    if experiment.ceiling is None:
+        if bound is not None:
+            raise _invalid("cost_bound is for experiments with a ceiling, and this one has none.", "cost_bound", bound)
+        return
+    try:
+        experiment.ceiling.with_arm(bound)
+    except LearnerError as error:
+        raise _invalid(str(error).replace("give cost_bound=...", "send cost_bound"), "cost_bound", bound) from error
 
 
 def _check_size(own: FeedbackGraph, turn: Turn) -> None:

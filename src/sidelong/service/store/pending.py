@@ -13,7 +13,7 @@ import numpy as np
 
 from sidelong.agent.rounds import longer
 from sidelong.service.store.graphs import KnownGraph, content_of, size
-from sidelong.service.store.journal import Kind
+from sidelong.service.store.journal import Kind, without
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -140,13 +140,14 @@ class PendingTable:
         tossed: float,
         baselines: list[Any],
         chances: list[Any],
+        fitted: list[KnownGraph | None] | None = None,
     ) -> None:
-        """Add decisions whose numbers count on from the first one."""
+        """Add decisions whose numbers count on from the first one; `fitted` has the graph of each if they differ."""
         n = len(arms)
         slots = self._take(n)
-        place = self._use(graph, n)
+        place: Any = self._use(graph, n) if fitted is None else [self._use(each, 1) for each in fitted]
         if n == 1:
-            slot = slots[0]
+            slot, place = slots[0], place if fitted is None else place[0]
             self.table[slot] = (first, rows[0], key_rounds[0], rounds[0], arms[0], place, kinds, *moment)
             self.tossed[slot] = tossed
             self.baselines[slot], self.chances[slot] = baselines[0], chances[0]
@@ -254,7 +255,7 @@ class PendingTable:
     ) -> PendingTable:
         """Go on from what `contents` returned, with graphs that `find` finds by their ids."""
         made = cls(own)
-        graphs = [None, *(KnownGraph(id_, find(id_)) for id_ in ids)]
+        graphs = [None, *(fitted_graph(id_, find) for id_ in ids)]
         table = arrays["pending"]
         made.table, made.tossed = table.copy(), arrays["pending.tossed"].copy()
         for name in ("baselines", "chances"):
@@ -265,6 +266,12 @@ class PendingTable:
         for slot, place in enumerate(table[:, GRAPH].tolist()):
             made.table[slot, GRAPH] = made._use(graphs[place], 1)
         return made
+
+
+def fitted_graph(id_: str, find: Callable[[str], FeedbackGraph]) -> KnownGraph:
+    """Return a graph by its id, which may name arms behind a dash that are left out: "3f0c...-4.7"."""
+    whole, _, arms = id_.partition("-")
+    return KnownGraph(id_, without(find(whole), tuple(map(int, arms.split("."))) if arms else ()))
 
 
 def is_aside(row: Any) -> bool:

@@ -36,6 +36,7 @@ from sidelong.service.store.snapshots import Pace
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from sidelong.agent.ceiling import Spending
     from sidelong.service.store.clock import Clock
     from sidelong.service.store.database import Database, Identity, Reading
     from sidelong.service.store.graphs import GraphCache
@@ -66,12 +67,13 @@ class Measured(NamedTuple):
     paid: float  #: the losses of the arms that they played, together
     lift: np.ndarray  #: sums of rounds for which a coin was tossed: see `sidelong.evaluation.lift`
     share: float | None  #: of the holdout, if there is one
+    spending: Spending | None  #: if there is a ceiling
 
     @classmethod
     def of(cls, live: LiveExperiment) -> Measured:
         """Return those of an experiment in memory, of which somebody holds the lock."""
         share = None if live.holdout is None else live.holdout.share
-        return cls(len(live.pending), *live.paid(), live.counters.lift.copy(), share)
+        return cls(len(live.pending), *live.paid(), live.counters.lift.copy(), share, live.spending())
 
 
 class _BehindCut(Exception):  # noqa: N818  # no error: it begins anew
@@ -395,23 +397,28 @@ def _again(live: LiveExperiment, event: Event, graph: KnownGraph | None, reading
         live.load(reading, rows)
         return live.decide(keys, rows, graph, moment, event.key, event.context, subject, columns.get("advice"))[0]
     if kind in {Kind.REPORTED, Kind.REPEATED}:
-        columns, key = read_columns(event), str(event.key)
-        number, loss = int(columns["decision"][0]), columns.get("loss")
-        return (
-            live.repeat(number, moment, key) if loss is None else live.report(number, loss.astype(float), moment, key)
-        )
+        return _noted(live, event, moment)
     found = read_settled(event)
     numbers, sizes = found.numbers.tolist(), np.diff(found.offsets).tolist()
     if kind is Kind.LATE:
-        return live.late(numbers, found.arm or 0, sizes, found.losses, event.graph, moment)
+        return live.late(numbers, found.arm or 0, sizes, found.losses, event.graph, moment, found.costs)
     live.load(reading, live.pending.rows_of(numbers))
     if kind is Kind.OVERRIDDEN:
         return live.override(event.round, int(read_columns(event)["arm"][0]), moment)
     if kind is Kind.TOLD and live.identity.spec.sticky is None:
-        return live.tell(numbers, sizes, found.losses, graph, moment)
+        return live.tell(numbers, sizes, found.losses, graph, moment, costs=found.costs)
     if kind in {Kind.TOLD, Kind.DEFAULTED}:  # the mean of what was reported, or the loss that is named for this
         return live.expire(numbers, moment)
     return live.give_up(numbers, kind, moment)
+
+
+def _noted(live: LiveExperiment, event: Event, moment: Moment) -> Event:
+    """Do again what happened to a sticky decision before it ended."""
+    columns, key = read_columns(event), str(event.key)
+    number, (loss, cost) = int(columns["decision"][0]), map(columns.get, ("loss", "cost"))
+    if loss is None:
+        return live.repeat(number, moment, key)
+    return live.report(number, loss.astype(float), cost if cost is None else cost.astype(float), moment, key)
 
 
 def _shown(event: Event) -> str:

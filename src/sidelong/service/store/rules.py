@@ -13,8 +13,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from sidelong.agent.ceiling import in_order
+from sidelong.agent.feedback import LossColumns
 from sidelong.agent.rules import carried_arm, losses_of_many
-from sidelong.errors import AdviceError, DecisionError, FeatureError, GraphError, LearnerError, LossError, ServiceError
+from sidelong.errors import (
+    AdviceError,
+    CostError,
+    DecisionError,
+    FeatureError,
+    GraphError,
+    LearnerError,
+    LossError,
+    ServiceError,
+)
 from sidelong.graphs.presence import mask_of
 from sidelong.service.store import sticky
 from sidelong.service.store.arms import of_outcome
@@ -25,6 +36,7 @@ from sidelong.service.store.feedback import (
     ToldItems,
     check_arm,
     check_plain,
+    checked_costs,
     placed,
     refused,
     without_absent,
@@ -219,7 +231,8 @@ class Decide(Command):
         experiment, keys = turn.experiment, self.keys
         self._check_kind(experiment)
         count = self.count if keys is None else len(keys)
-        sticky.check_subject(turn, self.subject, single=count == 1)
+        if self.subject is not None or experiment.identity.spec.sticky is not None:
+            sticky.check_subject(turn, self.subject, single=count == 1)
         before = turn.made_under(self.key)
         is_subjects = before is not None and before.kind is Kind.REPEATED  # whatever else was asked with it
         if before is not None and is_subjects:
@@ -266,6 +279,8 @@ class Decide(Command):
             raise ServiceError(str(error), status=422, code="invalid", path="body.context") from error
         except AdviceError as error:
             raise ServiceError(str(error), status=422, code="invalid", path="body.advice") from error
+        except CostError as error:
+            raise ServiceError(str(error), status=409, code="over_ceiling", path="path.name") from error
 
     def takes_long(self, experiment: LiveExperiment) -> bool:
         """Tell whether there are many, or some keys have to be read first."""
@@ -470,6 +485,8 @@ def _learn_at_once(turn: Turn, told: ToldItems) -> list[Settled] | None:
         return None
     experiment = turn.experiment
     losses = losses_of_many(experiment.module, told.losses, np.array(told.sizes), experiment.scale)
+    if (told.costs is None) != (experiment.ceiling is None):
+        return None
     slots = list(map(experiment.pending.slot, told.numbers))
     if losses is None or None in slots or len(set(slots)) < len(slots):
         return None
@@ -477,11 +494,31 @@ def _learn_at_once(turn: Turn, told: ToldItems) -> list[Settled] | None:
     which = None if told.graph_of is None else [graphs[k] for k in told.graph_of]
     if not _fits(experiment, told, slots, which):
         return None
+    try:
+        costs = None if told.costs is None else _costs_at_once(experiment, told.costs, slots, which)
+    except CostError:
+        return None
     for graph in graphs:
         turn.charge(graph)
-    learned = learn(turn, CheckedLosses(told.numbers, told.sizes, losses, which))
+    learned = learn(turn, CheckedLosses(told.numbers, told.sizes, losses, which, costs))
     both = [Settled(0, duplicate=False, learned=each) for each in (False, True)]
     return [both[number in learned] for number in told.numbers]
+
+
+def _costs_at_once(
+    experiment: LiveExperiment, costs: np.ndarray, slots: list[Any], graphs: list[KnownGraph | None] | None
+) -> np.ndarray:
+    """Return the costs of decisions which have as many losses as they reveal.
+
+    Raises:
+        CostError: some cannot be told.
+    """
+    pending = experiment.pending
+    arms = pending.table[slots, ARM]
+    shown = [pending.graph_of(slot) for slot in slots] if graphs is None else [each.graph for each in graphs if each]
+    reveals = [graph.row(arm).astype(np.int64) for graph, arm in zip(shown, arms.tolist(), strict=True)]
+    due, told = np.array([row.size for row in reveals]), LossColumns(costs, costs)
+    return in_order(experiment.ceiling, told, due, np.concatenate(reveals), arms, lambda _: "")  # type: ignore[arg-type]
 
 
 def _fits(
@@ -516,6 +553,29 @@ def _fits(
     return True
 
 
+class Taken(NamedTuple):
+    """What was told of a decision, and can be learned."""
+
+    graph: KnownGraph | None  #: that came
+    losses: np.ndarray
+    costs: np.ndarray | None
+
+    def is_same(self, graph: str | None, losses: np.ndarray, costs: np.ndarray | None) -> bool:
+        """Tell whether the same was told before, with a graph of this id."""
+        same = np.array_equal(self.losses, losses) and np.array_equal(self.costs, costs)  # type: ignore[arg-type]  # None
+        return same and _id_of(self.graph) == graph
+
+
+class Group(NamedTuple):
+    """Decisions that are settled by one event."""
+
+    numbers: list[int]
+    sizes: list[int]  #: how many losses each has
+    losses: Any
+    graph: KnownGraph | None
+    costs: Any
+
+
 class CheckedLosses(NamedTuple):
     """Losses of decisions in columns, one after the other, with the graph that came with each, if any came."""
 
@@ -523,23 +583,27 @@ class CheckedLosses(NamedTuple):
     sizes: list[int]
     losses: np.ndarray
     graphs: list[KnownGraph | None] | None
+    costs: np.ndarray | None = None  #: as losses, under a ceiling
 
     @classmethod
-    def of(cls, told: Mapping[int, tuple[KnownGraph | None, np.ndarray]]) -> CheckedLosses:
-        """Return what was taken in by number: the graph that came, and losses."""
-        values = [losses for _, losses in told.values()]
-        together = values[0] if len(values) == 1 else np.concatenate(values)
-        return cls(list(told), [each.size for each in values], together, [graph for graph, _ in told.values()])
+    def of(cls, told: Mapping[int, Taken]) -> CheckedLosses:
+        """Return what was taken in by number."""
+        graphs, losses, costs = (list(column) for column in zip(*told.values(), strict=True))
+        sizes = [each.size for each in losses]
+        spent = None if costs[0] is None else np.concatenate(costs)
+        return cls(list(told), sizes, losses[0] if len(losses) == 1 else np.concatenate(losses), graphs, spent)
 
-    def groups(
-        self, split: Callable[[list[int]], Iterable[list[int]]]
-    ) -> Iterator[tuple[list[int], list[int], np.ndarray, KnownGraph | None]]:
-        """Yield numbers that ascend, their sizes and losses, and the graph that came with them, as `split` parts them.
+    def _whole(self) -> Group:
+        graph = None if self.graphs is None else self.graphs[0]
+        return Group(self.numbers, self.sizes, self.losses, graph, self.costs)
+
+    def groups(self, split: Callable[[list[int]], Iterable[list[int]]]) -> Iterator[Group]:
+        """Yield the decisions of each graph in parts whose numbers ascend, as `split` parts them.
 
         Each group is settled by one event.
         """
         if len(self.numbers) == 1:
-            yield *self[:3], None if self.graphs is None else self.graphs[0]
+            yield self._whole()
             return
         by_graph: dict[str | None, list[int]] = {}
         if self.graphs is None:
@@ -551,24 +615,27 @@ class CheckedLosses(NamedTuple):
         for numbers in by_graph.values():
             for group in split(sorted(numbers)):
                 if group == self.numbers:
-                    yield *self[:3], None if self.graphs is None else self.graphs[0]
+                    yield self._whole()
                     return
                 if not place_of:
                     place_of = dict(zip(self.numbers, range(len(self.numbers)), strict=True))
-                    parts = np.split(self.losses, np.cumsum(self.sizes)[:-1])
+                    ends = np.cumsum(self.sizes)[:-1]
+                    parts = [None if each is None else np.split(each, ends) for each in (self.losses, self.costs)]
                 places = [place_of[number] for number in group]
-                losses = np.concatenate([parts[place] for place in places])
+                losses, costs = (
+                    None if part is None else np.concatenate([part[place] for place in places]) for part in parts
+                )
                 graph = None if self.graphs is None else self.graphs[places[0]]
-                yield group, [self.sizes[place] for place in places], losses, graph
+                yield Group(group, [self.sizes[place] for place in places], losses, graph, costs)
 
 
 def learn(turn: Turn, told: CheckedLosses) -> set[int]:
     """Learn losses, with an event for each graph and sort of decisions; return the numbers that were learned."""
     experiment, learned = turn.experiment, set()
-    for group, sizes, losses, graph in told.groups(experiment.sorts):
+    for group, sizes, losses, graph, costs in told.groups(experiment.sorts):
         if experiment.teaches(experiment.pending.slots(group[:1])[0]):
             learned.update(group)
-        turn.events.append(experiment.tell(group, sizes, losses, graph, turn.moment))
+        turn.events.append(experiment.tell(group, sizes, losses, graph, turn.moment, costs=costs))
     return learned
 
 
@@ -583,8 +650,8 @@ class _FeedbackReader:
         self._turn = turn
         self._experiment = turn.experiment
         self._keep_late = keep_late
-        self._told: dict[int, tuple[KnownGraph | None, np.ndarray]] = {}  # by number: the graph that came, and losses
-        self._late: dict[int, tuple[KnownGraph | None, np.ndarray]] = {}
+        self._told: dict[int, Taken] = {}  # by number
+        self._late: dict[int, Taken] = {}
 
     @cached_property
     def _history(self) -> History:
@@ -594,30 +661,32 @@ class _FeedbackReader:
         """Take an item in, or raise what is wrong with it; nothing changes yet."""
         experiment = self._experiment
         told = losses = experiment.by_number(item)
+        costs = experiment.costs_by_number(item)
         graph = self._turn.graph(item.graph)
         slot = experiment.pending.slot(item.number)
         if slot is None:
-            return self._settled_before(item, losses, graph)
+            return self._settled_before(item, losses, costs, graph)
         arm = int(experiment.pending.table[slot, ARM])
         check_arm(experiment.arm_called(item.arm), arm)
         shown = experiment.pending.graph_of(slot)
         whole = shown if graph is None else graph.graph
         if graph is not None:
-            graph, losses = self._without_absent(graph, losses, shown, arm, experiment.n_arms)
+            graph, losses, costs = self._without_absent(graph, losses, costs, shown, arm, experiment.n_arms)
             self._check_graph(slot, graph)
             shown = graph.graph
-        values = self._checked(told, whole, losses, shown, arm)
+        taken = Taken(
+            graph, self._checked(told, whole, losses, shown, arm), checked_costs(experiment, costs, shown, arm)
+        )
         before = self._told.get(item.number)
         if before is None:
-            self._told[item.number] = graph, values
+            self._told[item.number] = taken
             learned = bool(experiment.teaches(slot))
             round_ = int(experiment.pending.table[slot, KEY_ROUND])
             return Settled(round_, duplicate=False, learned=learned)
         if not self._keep_late:
             text = "A decision stands twice in this batch. Tell it once."
             raise self._turn.refusal(422, "invalid", text, item.number)
-        same = _id_of(before[0]) == _id_of(graph) and np.array_equal(before[1], values)
-        return self._repeated(item.number, same=same)
+        return self._repeated(item.number, same=taken.is_same(_id_of(before.graph), before.losses, before.costs))
 
     def _checked(
         self, told: NumberedLosses, whole: FeedbackGraph, losses: NumberedLosses, shown: FeedbackGraph, arm: int
@@ -637,57 +706,70 @@ class _FeedbackReader:
         self._turn.charge(graph)
 
     def _without_absent(
-        self, graph: KnownGraph, losses: NumberedLosses, decided: FeedbackGraph, arm: int, n_arms: int
-    ) -> tuple[KnownGraph, NumberedLosses]:
-        """Return the graph of an outcome, and its losses, without the arms that were absent at the decision.
+        self,
+        graph: KnownGraph,
+        losses: NumberedLosses,
+        costs: NumberedLosses | None,
+        decided: FeedbackGraph,
+        arm: int,
+        n_arms: int,
+    ) -> tuple[KnownGraph, NumberedLosses, NumberedLosses | None]:
+        """Return the graph of an outcome, losses and costs without the arms that were absent at the decision.
 
         Whoever tells an outcome may not know which arms were there. There were `n_arms` when it was told first.
         """
         shown = of_outcome(graph.graph, decided, n_arms)
         if shown is graph.graph:
-            return graph, losses
-        there = set(shown.row(arm).tolist())
-        return self._turn.graph(shown) or graph, without_absent(losses, graph.graph.row(arm).tolist(), there)
+            return graph, losses, costs
+        arms, there = graph.graph.row(arm).tolist(), set(shown.row(arm).tolist())
+        spent = None if costs is None else without_absent(costs, arms, there)
+        return self._turn.graph(shown) or graph, without_absent(losses, arms, there), spent
 
     def learn(self) -> None:
         """Learn what was taken in, and keep what came too late."""
         if len(self._told) == 1:  # the same as below, but quicker
-            ((number, (graph, losses)),) = self._told.items()
-            self._turn.events.append(self._experiment.tell([number], [losses.size], losses, graph, self._turn.moment))
+            ((number, (graph, losses, costs)),) = self._told.items()
+            known = [number], [losses.size], losses, graph, self._turn.moment
+            self._turn.events.append(self._experiment.tell(*known, costs=costs))
         elif self._told:
             learn(self._turn, CheckedLosses.of(self._told))
-        for group, sizes, losses, graph in CheckedLosses.of(self._late).groups(within_span) if self._late else ():
+        late = CheckedLosses.of(self._late).groups(within_span) if self._late else ()
+        for group, sizes, losses, graph, costs in late:
             arm = self._history.carried_out(group[0])
-            kept = self._experiment.late(group, arm, sizes, losses, _id_of(graph), self._turn.moment)
+            kept = self._experiment.late(group, arm, sizes, losses, _id_of(graph), self._turn.moment, costs)
             self._turn.events.append(kept)
 
-    def _settled_before(self, item: ToldItem, told: NumberedLosses, graph: KnownGraph | None) -> Settled:
+    def _settled_before(
+        self, item: ToldItem, told: NumberedLosses, costs: NumberedLosses | None, graph: KnownGraph | None
+    ) -> Settled:
         """Compare an item with what was told before, or keep it as late."""
         number, turn = item.number, self._turn
         event, settlement, place = self._history.settled(number)
         if event.kind is Kind.CANCELLED:
             raise turn.refusal(409, "cancelled", "The decision was cancelled. Nothing was learned.", number)
-        arm, asked = self._history.carried_out(number), self._history.draws(number)[0].graph
+        arm = self._history.carried_out(number)
         check_arm(self._experiment.arm_called(item.arm), arm)
-        losses, shown = told, turn.find(asked)
+        losses, shown = told, self._history.graph(number, turn.find)
         whole = shown if graph is None else graph.graph
         if graph is not None:
             n_arms = self._experiment.n_arms if event.graph is None else turn.find(event.graph).n_arms
-            graph, losses = self._without_absent(graph, losses, shown, arm, n_arms)
+            graph, losses, costs = self._without_absent(graph, losses, costs, shown, arm, n_arms)
             shown = graph.graph
         if event.kind in EXPIRED:
             if self._keep_late and number not in self._late and self._history.found(number, LATE_SLOT) is None:
                 turn.charge(graph)
-                self._late[number] = graph, self._checked(told, whole, losses, shown, arm)
+                spent = checked_costs(self._experiment, costs, shown, arm)
+                self._late[number] = Taken(graph, self._checked(told, whole, losses, shown, arm), spent)
             text = "The decision has expired. What was told is kept as late, and not learned."
             if not self._keep_late:
                 text = "The decision has expired, and nothing of this batch is kept."
             raise turn.refusal(410, "expired", text, number)
         try:
             values = self._experiment.losses_of(losses, shown, arm)
-        except LossError:
+            taken = Taken(graph, values, self._experiment.costs_of(costs, shown, arm))
+        except (LossError, CostError):
             return self._repeated(number, same=False)
-        same = event.graph == _id_of(graph) and np.array_equal(values, settlement.losses_of(place))
+        same = taken.is_same(event.graph, settlement.losses_of(place), settlement.costs_of(place))
         return self._repeated(number, same=same)
 
     def _repeated(self, number: int, *, same: bool) -> Settled:
@@ -756,7 +838,9 @@ class Override(Command):
         history.check(number)
         made, draws = history.draws(number)
         drawn = draws.arms[number - made.round]
-        wanted = self._arm(turn, turn.find(made.graph))
+        asked = turn.find(made.graph)
+        shown = draws.graph(number - made.round, asked)
+        wanted = self._arm(turn, shown)
         slot = experiment.pending.slot(number)
         if slot is None:
             before = history.carried_out(number)
@@ -771,7 +855,7 @@ class Override(Command):
                     raise turn.refusal(409, "conflict", text, number)
                 turn.events.append(experiment.override(number, wanted, turn.moment))
         life, key = experiment.life, experiment.identity.key
-        decided = Decided(key, made.at, life.expire_after, draws, turn.find(made.graph), before == wanted, life.labels)
+        decided = Decided(key, made.at, life.expire_after, draws, asked, before == wanted, life.labels)
         return Overridden(decided, number - made.round, wanted)
 
     def _arm(self, turn: Turn, graph: FeedbackGraph) -> int:

@@ -8,7 +8,7 @@ form.
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, StringConstraints, Tag
 
@@ -19,6 +19,7 @@ MOST_LABELS, LONGEST_LABEL = 10_000, 200
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Label = Annotated[str, StringConstraints(max_length=LONGEST_LABEL)]
+Cost = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Seconds = Annotated[float, Field(gt=0, le=10**9, allow_inf_nan=False)]
 Seed = Annotated[int, Field(ge=0, lt=2**64, strict=True)]
 Whole = Annotated[int, Field(ge=0, le=2**31 - 1, strict=True)]
@@ -127,6 +128,21 @@ class RequestedSpec(Part):
     )
     allowance: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(
         None, description="that much, in the scale of feedback, and of each key"
+    )
+    ceiling: Cost | None = Field(
+        None, description="what a decision may cost on average; costs are then told beside losses, in any unit"
+    )
+    cost_bounds: Annotated[list[Cost], Field(max_length=MOST_LABELS)] | dict[str, Cost] | None = Field(
+        None, description="the most that each arm can cost, in their order or by number or label, for a hard limit"
+    )
+    overspend: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = Field(
+        None, description="by how much the total may ever exceed the ceiling times the decisions, with cost_bounds"
+    )
+    ceiling_over: Literal["key", "all"] = Field(
+        "key", description="whether each key has a line of its own, or all have one together"
+    )
+    pooled: bool = Field(
+        default=False, strict=True, description="whether keys learn together whom to trust; the learner is glance"
     )
     keyed: bool = Field(
         default=False,

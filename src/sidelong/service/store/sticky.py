@@ -7,13 +7,14 @@ decision. One without a report expires as others do.
 
 from __future__ import annotations
 
+import math
 import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sidelong.errors import LossError, ServiceError
-from sidelong.service.store.feedback import Settled, check_arm, refused
+from sidelong.service.store.feedback import Settled, check_arm, checked_costs, refused
 from sidelong.service.store.history import History
 from sidelong.service.store.journal import Kind, read_columns
 
@@ -34,7 +35,7 @@ class StickyDecisions:
     def __init__(self) -> None:
         self._numbers: dict[tuple[int, str], int] = {}  # by the row of the key, and the subject
         self._subjects: dict[int, tuple[int, str]] = {}  # by the number of the decision
-        self._reports: dict[int, tuple[int, Floats]] = {}  # how many there are, and the sum of their losses
+        self._reports: dict[int, tuple[int, Floats]] = {}  # how many there are, and the sum of their losses and costs
         self.bytes = 0  #: that all this takes in memory at most, but for the losses of reports
 
     def find(self, row: int, subject: str) -> int | None:
@@ -53,23 +54,23 @@ class StickyDecisions:
 
     def remove(self, numbers: Iterable[int]) -> None:
         """Forget decisions that are settled."""
-        for number in numbers if self._subjects else ():
+        for number in numbers:
             row, subject = self._subjects.pop(number)
             del self._numbers[row, subject]
             self._reports.pop(number, None)
             self.bytes -= _bytes(subject)
 
-    def report(self, number: int, losses: Floats) -> None:
-        """Add the losses of a report."""
-        count, total = self._reports.get(number, (0, np.zeros(losses.size)))
-        self._reports[number] = count + 1, total + losses
+    def report(self, number: int, told: Floats) -> None:
+        """Add the losses of a report, and the costs in a second row, if there is a ceiling."""
+        count, total = self._reports.get(number, (0, np.zeros(told.shape)))
+        self._reports[number] = count + 1, total + told
 
     def count(self, number: int) -> int:
         """Return how many reports there are of a decision."""
         return self._reports[number][0] if number in self._reports else 0
 
     def mean(self, number: int) -> Floats:
-        """Return the mean of the reports of a decision that has some."""
+        """Return the mean of the reports of a decision that has some: a row of losses, and one of costs."""
         count, total = self._reports[number]
         return np.asarray(total / count)
 
@@ -84,17 +85,18 @@ class StickyDecisions:
         subjects = [[number, *self._subjects[number]] for number in sorted(self._subjects)]
         numbers = sorted(self._reports)
         sums = [self._reports[number][1] for number in numbers]
-        rows = [[number, self._reports[number][0], total.size] for number, total in zip(numbers, sums, strict=True)]
-        table = np.array(rows, np.int64).reshape(-1, 3)
-        return subjects, {"sticky": table, "sticky.sums": np.concatenate([np.empty(0), *sums])}
+        rows = [[number, self._reports[number][0], *total.shape] for number, total in zip(numbers, sums, strict=True)]
+        table = np.array(rows, np.int64).reshape(-1, 4)
+        return subjects, {"sticky": table, "sticky.sums": np.concatenate([np.empty(0), *map(np.ravel, sums)])}
 
     def resume(self, subjects: list[Any], arrays: dict[str, np.ndarray]) -> None:
         """Go on from what `contents` returned."""
         for number, row, subject in subjects:
             self.add(number, row, subject)
         at = 0
-        for number, count, size in arrays["sticky"].tolist():
-            self._reports[number] = count, arrays["sticky.sums"][at : at + size].copy()
+        for number, count, *shape in arrays["sticky"].tolist():
+            size = math.prod(shape)
+            self._reports[number] = count, arrays["sticky.sums"][at : at + size].reshape(shape).copy()
             at += size
 
 
@@ -159,20 +161,22 @@ def report(turn: Turn, item: ToldItem, key: str | None) -> Settled | None:
     is_pending = number in experiment.pending
     arm = experiment.pending.arm(number) if is_pending else history.carried_out(number)
     check_arm(experiment.arm_called(item.arm), arm)
-    losses, shown = experiment.by_number(item), turn.find(history.draws(number)[0].graph)
+    losses, shown = experiment.by_number(item), history.graph(number, turn.find)
     try:
         values = experiment.losses_of(losses, shown, arm)
     except LossError as error:
         raise refused(error, losses, shown.row(arm).tolist()) from error
+    costs = checked_costs(experiment, experiment.costs_by_number(item), shown, arm)
     if before is not None:
         columns = read_columns(before)
         is_same = before.kind is Kind.REPORTED and columns["decision"].tolist() == [number]
-        if not is_same or not np.array_equal(columns["loss"], values):
+        both: list[tuple[Any, Any]] = [(columns.get("loss"), values), (columns.get("cost"), costs)]
+        if not is_same or not all(np.array_equal(*each) for each in both):
             text = "This Idempotency-Key was used before, with another request."
             raise ServiceError(text, status=409, code="key_reused", path="header.idempotency-key", value=key)
         return Settled(history.round_of(number), duplicate=True)
     if is_pending:
-        turn.events.append(experiment.report(number, values, turn.moment, key))
+        turn.events.append(experiment.report(number, values, costs, turn.moment, key))
         return Settled(history.round_of(number), duplicate=False)
     if history.settled(number)[0].kind is Kind.TOLD:
         text = "The decision has ended, and the mean of what was told before was learned. This was not."

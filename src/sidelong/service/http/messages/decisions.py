@@ -110,6 +110,8 @@ class DecisionBatch(BaseModel):
     probabilities: list[float] | None  #: null if the learner draws without knowing them
     drawn_by: list[DrawnBy]
     reveals: dict[str, list[int]]  #: by arm, what playing it reveals
+    #: Of each decision, the arms that did not fit under the ceiling, which it does not reveal; null if all did.
+    absent: list[list[int]] | None
     expires_at: Timestamp | None
     duplicate: bool  #: whether this Idempotency-Key was answered before
 
@@ -133,6 +135,9 @@ class Feedback(Body):
     """
 
     losses: Losses
+    costs: Losses | None = Field(
+        None, description="under a ceiling, what the same arms cost, in any unit: by arm, or in their order"
+    )
     graph: GraphMessage | None = Field(
         None, description="where only the outcome shows what is revealed: what every arm would have revealed"
     )
@@ -173,6 +178,7 @@ class DecisionState(BaseModel):
     reveals: list[int]  #: by the arm that was carried out
     observe_probabilities: list[float] | None  #: in the order of `reveals`; null where they are not known
     losses: list[float] | None  #: in the order of `reveals`
+    costs: list[float] | None  #: the same, under a ceiling
     drawn_by: DrawnBy
     status: Literal["outstanding", "told", "cancelled", "expired", "late", "defaulted"]
     context: dict[str, Any] | None

@@ -28,7 +28,8 @@ from sidelong.service.store.spec import (
 
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Sort = Literal["arm", "probability", "mean", "plays"]
-Probability = Annotated[float, Field(gt=0, le=1)]
+#: A sum of probabilities that is 1 may be more by rounding.
+Probability = Annotated[float, Field(gt=0, le=1 + 1e-9)]
 #: The number of an event.
 Sequence = Annotated[int, Field(ge=0, lt=10**18)]
 
@@ -50,6 +51,8 @@ class LogMessage(Body):
     observe_probabilities: list[list[Probability]] | None = Field(
         None, description="the probability that each of them would be revealed"
     )
+    cost: list[Loss] | None = Field(None, description="under a ceiling, what the arm of each round cost")
+    costs: list[list[Loss]] | None = Field(None, description="under a ceiling, what the revealed arms cost, as losses")
     key: list[ProductKey] | None = Field(None, description="the key of each round, if the experiment has keys")
 
 
@@ -287,6 +290,22 @@ class AdviserState(BaseModel):
     verdict: str
 
 
+class SpendingState(BaseModel):
+    """What decisions have cost, beside what the ceiling allows, in the unit that costs are told in."""
+
+    ceiling: float  #: what a decision may cost on average
+    over: Literal["key", "all"]  #: whether each key has a line of its own
+    decisions: int  #: that were told what they cost; with bounds, also those that are lost, which count as theirs
+    spent: float  #: by these
+    line: float  #: the ceiling times these decisions
+    mean: float | None  #: what one of them cost
+    reserved: float  #: what pending decisions may cost above the ceiling; 0 without bounds
+    overspend: float | None  #: by how much each line may ever be exceeded; null without bounds
+    price: float | None  #: the share of cost in what the learner is told; null for all keys where each has its own
+    aside_decisions: int  #: that the learner did not make, and are under no ceiling; of all keys
+    aside_spent: float  #: by these
+
+
 class CertificateState(BaseModel):
     """At most `bound` was lost beyond any fixed arm: see `sidelong.evaluation.certificates`."""
 
@@ -421,6 +440,7 @@ class ExperimentState(BaseModel):
     regret: RegretState  #: with keys, against the best arm that is the same for all of them
     certificate: CertificateState | None  #: null if none is kept; of a key, if one was named
     advisers: list[AdviserState] | None  #: of a key, if one was named; null for all keys together
+    spending: SpendingState | None  #: of a key, if one was named; null without a ceiling
     incumbent: str | None
     allowance: float | None  #: in the scale of feedback
     allowance_left: float | None  #: the same; null without an incumbent, and for all keys together
@@ -463,5 +483,5 @@ class Rates(BaseModel):
     cost: list[float | None]  #: the mean loss of the learner's rounds that were told in each minute
     held_cost: list[float | None]  #: and of those of the holdout
     #: By adviser, the share of the learner's own choice that followed it at the end of each minute in which something
-    #: was told; empty for an experiment with keys.
+    #: was told; with keys, the mean of the keys that were told last in that minute.
     trust: dict[str, list[float | None]]

@@ -1,1 +1,1 @@
-"""SQLite and PostgreSQL. Nothing outside of this room knows SQLAlchemy."""
+"""SQLite and PostgreSQL. Nothing outside of this package knows SQLAlchemy."""
