@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,8 +22,13 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib import pyplot as plt
 from measure import Row, print_table
+from scipy import optimize
 
 import sidelong as sl
+
+sys.path.append(str(Path(__file__).parents[1] / "docs" / "_ext"))
+
+import numbers_of_pages as numbers
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -49,6 +55,7 @@ def main() -> None:
     table = arguments.folder / "cap.csv"
     if not arguments.draw:
         play(arguments.rounds, table)
+    numbers.record(rounds_until_the_cap_is_left=_power(leaves()))
     t, mass = np.loadtxt(table, delimiter=",", skiprows=1, unpack=True)
     figure = draw(t, mass)
     figure.savefig(table.with_suffix(".svg"), metadata={"Date": None})
@@ -91,6 +98,11 @@ def mean_cap(t: Floats) -> Floats:
 def xi(t: Floats) -> Floats:
     """Return the rate at which the paper explores an arm whose gap is known to be 1."""
     return BETA * np.log(t) / t
+
+
+def leaves() -> float:
+    """Return the round in which xi becomes the smaller one."""
+    return math.exp(optimize.brentq(lambda log: math.log(xi(np.exp(log)) / cap(np.exp(log))), 10, 40))
 
 
 def draw(t: Floats, mass: Floats) -> plt.Figure:

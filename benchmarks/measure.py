@@ -44,7 +44,7 @@ class Row:
     def _verdict(self) -> str:
         goals = []
         if self.at_least is not None and self.theirs is not None:
-            goals.append(f">= {self.at_least:g} x" + ": missed" * (self.ratio < self.at_least))
+            goals.append(f">= {round(self.at_least, 2):g} x" + ": missed" * (self.ratio < self.at_least))
         if self.at_most is not None:
             goals.append(f"<= {_time(self.at_most)}" + ": missed" * (self.ours > self.at_most))
         return "; ".join([*goals, *([f"WARNING: {self.warning}"] if self.warning else [])])
