@@ -1,10 +1,10 @@
 """Do what the pages say, in order, as a person would who has only the wheel: `python docs/run_pages.py [PAGE ...]`.
 
 A block of ``python`` is run, one of ``pycon`` is run and must print what it shows; all blocks of a page are one
-session. The lines of a ``console`` block that begin with $ are run by the shell, and must succeed; one that ends with &
-goes on beside the others until the page is done. A block whose first line goes on with the name of a file is that
-file. One that goes on with "long" is left out by the tests, and one with any other word is never run. Everything
-happens in one folder, which is empty at first.
+session. The lines of a ``console`` block that begin with $ are run by the shell, and must succeed and print the lines
+below them, if there are any; one that ends with & goes on beside the others until the page is done. A block whose first
+line goes on with the name of a file is that file. One that goes on with "long" is left out by the tests, and one with
+any other word is never run. Everything happens in one folder, which is empty at first.
 """
 
 from __future__ import annotations
@@ -66,11 +66,11 @@ def _do(page: Path, block: Block, session: dict[str, Any], until_done: contextli
     elif block.kind == "pycon":
         _check(page, block, session)
     elif block.kind == "console":
-        for command in re.findall(r"^\$ (.*?)(?: +# .*)?$", block.text, re.MULTILINE):
+        for command, shown in re.findall(r"^\$ (.*?)(?: +# .*)?\n((?:(?!\$ ).*\n)*)", block.text, re.MULTILINE):
             if command.endswith("&"):
                 until_done.enter_context(_beside(command.removesuffix("&")))
             else:
-                _shell(page, block, command)
+                _shell(page, block, command, shown)
 
 
 def _check(page: Path, block: Block, names: dict[str, Any]) -> None:
@@ -97,7 +97,7 @@ def _environment() -> dict[str, str]:
     return os.environ | {"PATH": path}
 
 
-def _shell(page: Path, block: Block, command: str) -> None:
+def _shell(page: Path, block: Block, command: str, shown: str) -> None:
     done = subprocess.run(  # noqa: S602  # what the page says
         command, shell=True, env=_environment(), capture_output=True, text=True, check=False
     )
@@ -105,6 +105,9 @@ def _shell(page: Path, block: Block, command: str) -> None:
         raise AssertionError(
             f"{page}, line {block.line}: {command}: exit {done.returncode}\n{done.stdout}{done.stderr}"
         )
+    printed = re.sub(r" +$", "", done.stdout, flags=re.MULTILINE).strip() + "\n"  # tables fill their last column
+    if shown and not doctest.OutputChecker().check_output(shown, printed, doctest.ELLIPSIS):
+        raise AssertionError(f"{page}, line {block.line}: {command}\nExpected:\n{shown}Got:\n{printed}")
 
 
 def pages() -> list[Path]:

@@ -114,6 +114,11 @@ def test_what_a_page_shows_is_what_it_gets(tmp_path, monkeypatch):
     page.write_text("```console\n$ sidelong --version   # prints it\n$ sidelong dmeo\n```\n")
     with pytest.raises(AssertionError, match="line 1: sidelong dmeo: exit 2"):
         run_pages.do(page)
+    page.write_text("```console\n$ echo one; echo two; echo three   # all\none\n...\nthree\n$ echo 4\n4\n```\n")
+    run_pages.do(page)
+    page.write_text("```console\n$ echo one\n$ echo two\nthree\n```\n")
+    with pytest.raises(AssertionError, match="line 1: echo two\nExpected:\nthree\nGot:\ntwo"):
+        run_pages.do(page)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)

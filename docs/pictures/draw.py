@@ -15,7 +15,7 @@ from canvas import DARK, LIGHT, RULES, Canvas, variables
 import sidelong as sl
 
 DOCS = Path(__file__).parent.parent
-sys.path.insert(0, str(DOCS.parent / "benchmarks"))
+sys.path.insert(0, str(DOCS.parent / "research"))
 from tails import GRAPHS, play
 
 
@@ -348,7 +348,7 @@ def worlds() -> None:
 
 
 def tails() -> None:
-    """Draw how many runs lost more than so much, as measured: the play of `benchmarks/tails.py`."""
+    """Draw how many runs lost more than so much, as measured: the play of `research/tails.py`."""
     learners = (("exp3-set", "c"), ("exp3-ix", "a"), ("luo-2023", "b"))
     sheet = Canvas(480, 560)
     low, high = -400, 1_200
