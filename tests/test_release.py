@@ -4,6 +4,7 @@ import email
 import os
 import posixpath
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -22,16 +23,23 @@ CORE = ("numpy", "scipy", "numba", "llvmlite")
 
 def copy_of_the_sources(folder, modified):
     """What a person has who unpacked it at another time, elsewhere, with other permissions."""
-    kept = ("src", "tests", "docs", "benchmarks", "examples", "scripts", "client", "LICENSE")
+    kept = ("src", "tests", "docs", "benchmarks", "research", "examples", "scripts", "client", "LICENSE")
     left = shutil.ignore_patterns("__pycache__", "_build", ".*")
     kept = (*kept, *(path.name for path in ROOT.glob("*.md")))
-    for name in (*kept, "CITATION.cff", "Makefile", "constraints.txt", "pyproject.toml", ".gitignore"):
+    kept = (*kept, "CITATION.cff", "Makefile", "constraints.txt", "pyproject.toml", "hatch_build.py", ".gitignore")
+    for name in kept:
         source, target = ROOT / name, folder / name
         shutil.copytree(source, target, ignore=left) if source.is_dir() else shutil.copy(source, target)
     for path in folder.rglob("*"):
         os.utime(path, (modified, modified))
         if path.is_file():
             path.chmod(0o600 if modified % 2 else 0o664)
+
+
+def git(root, *command):
+    return subprocess.run(
+        [shutil.which("git"), "-C", root, *command], check=True, capture_output=True, text=True
+    ).stdout
 
 
 def build(source, out):
@@ -62,6 +70,48 @@ def test_wheel_and_sdist_are_the_same_bytes_twice(built):
     assert one == other
 
 
+def metadata(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        [name] = [name for name in archive.namelist() if name.endswith("/METADATA")]
+        return email.message_from_bytes(archive.read(name))
+
+
+def test_an_index_shows_the_readme_with_full_addresses(built):
+    [wheel] = built[0].glob("*.whl")
+    shown = metadata(wheel)
+    source = runpy.run_path(str(ROOT / "src" / "sidelong" / "_version.py"))["REPOSITORY"]
+    assert f"Source, {source}" in shown.get_all("Project-URL")
+    text = shown.get_payload(decode=True).decode()
+    targets = re.findall(r"\]\(([^)]+)\)", text)
+    assert len(targets) > 20
+    for target in targets:
+        prefix, _, path = target.partition(f"/v{sl.__version__}/")
+        assert prefix == f"{source}/{'raw' if target.endswith('.svg') else 'blob'}", target
+        assert (ROOT / path).exists(), target
+    unlinked = [re.sub(r"\]\([^)]+\)", "]", each).strip() for each in (text, (ROOT / "README.md").read_text("utf-8"))]
+    assert unlinked[0] == unlinked[1]
+
+
+def test_the_citation_file_is_what_the_script_writes(tmp_path):
+    path = tmp_path / "CITATION.cff"
+    shown = (ROOT / "CITATION.cff").read_text("utf-8")
+    path.write_text(re.sub(r"^(version|date-released|repository-code): .*$", r"\1: old", shown, flags=re.MULTILINE))
+    write = runpy.run_path(str(ROOT / "scripts" / "citation.py"))["main"]
+    write(re.search(r"^date-released: (.*)$", shown, re.MULTILINE)[1], path)
+    assert path.read_text("utf-8") == shown
+
+
+def test_a_tag_of_this_commit_names_its_version():
+    found = git(ROOT, "tag", "--points-at", "HEAD", "v*") if (ROOT / ".git").exists() else ""
+    assert set(found.split()) <= {f"v{sl.__version__}"}
+
+
+def test_changelog_begins_with_this_version():
+    heading = re.search(r"^## (\S+) \((\S+)\)$", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE)
+    date = re.search(r"^date-released: (.*)$", (ROOT / "CITATION.cff").read_text("utf-8"), re.MULTILINE)[1]
+    assert heading.groups() == (sl.__version__, date)
+
+
 def test_the_sdist_has_what_make_needs_and_nothing_made(built):
     [path] = built[0].glob("*.tar.gz")
     with tarfile.open(path) as archive:
@@ -76,7 +126,7 @@ def test_the_sdist_has_what_make_needs_and_nothing_made(built):
         "benchmarks/reference.c",
     ):
         assert name in names
-    assert not [name for name in names if "_build" in name or "__pycache__" in name or ".venv" in name]
+    assert not [name for name in names if "/_build/" in name or "__pycache__" in name or ".venv" in name]
     with tarfile.open(path) as archive:
         assert max(member.size for member in archive.getmembers()) < 300_000
         assert all(member.isfile() for member in archive.getmembers())
@@ -125,9 +175,8 @@ def run(folder, code, *, compiled=True):
 def test_the_wheel_needs_the_core_alone(built):
     [wheel] = built[0].glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
-        [name] = [name for name in archive.namelist() if name.endswith("/METADATA")]
-        needs = email.message_from_bytes(archive.read(name)).get_all("Requires-Dist")
         assert "sidelong/learners/references.bib" in archive.namelist()
+    needs = metadata(wheel).get_all("Requires-Dist")
     plain = [need.partition(">")[0] for need in needs if "extra ==" not in need]
     assert sorted(plain) == ["numba", "numpy", "scipy"]
 
@@ -164,6 +213,7 @@ def test_with_only_the_core_the_rest_says_how_to_install_it(core_alone):
         ("import sidelong.__main__ as m; m.main()", "typer rich"),
         ("import sidelong as sl; sl.read_results('x')", "pyarrow"),
         ("import sidelong.integrations.river", "river"),
+        ("import sidelong as sl; sl.Newsvendor(holding=1, shortage=2).report().plot()", "matplotlib"),
     ):
         done = run(core_alone, code)
         assert done.returncode != 0
