@@ -128,9 +128,9 @@ coverage: $(VENV)/stamp-checks ## which lines the tests reach, as a page: build/
 	$(BIN)/coverage report | tail -n 1
 	@echo build/coverage/index.html
 
-dist: $(VENV)/stamp-release ## wheels and sdists of sidelong and sidelong-client, the same bytes wherever the same hatchling builds them
+dist: $(VENV)/stamp-publish ## wheels and sdists of sidelong and sidelong-client, checked, the same bytes wherever the same hatchling builds them
 	rm -rf dist && $(BIN)/python -m build --no-isolation --outdir dist >/dev/null
-	$(BIN)/python client/build.py dist && ls dist/*
+	$(BIN)/python client/build.py dist && $(BIN)/twine check --strict dist/* && ls dist/*
 
 bench: $(VENV)/stamp-bench ## measure, side by side with others: one table, in five minutes
 	$(BIN)/python benchmarks
@@ -149,7 +149,7 @@ constraints:     ## the newest versions that all groups of packages agree on, as
 	rm -rf build/newest && $(PYTHON) -m venv build/newest
 	build/newest/bin/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
 	build/newest/bin/python -m pip install --quiet --disable-pip-version-check --no-compile \
-		--editable '.[cli,study,plot,service]' --group test --group lint --group bench
+		--editable '.[cli,study,plot,service]' --group test --group lint --group bench --group publish
 	{ head -n 1 constraints.txt; build/newest/bin/python -m pip freeze --exclude-editable; } > build/newest/constraints.txt
 	mv build/newest/constraints.txt constraints.txt
 

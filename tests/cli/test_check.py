@@ -1,5 +1,6 @@
 """`sidelong check FILE`: the learner of the page, whole and broken, in the words that its writer reads."""
 
+import doctest
 import re
 from pathlib import Path
 
@@ -39,6 +40,14 @@ def test_what_it_breaks_is_said_with_round_and_line_and_has_code_1(check):
     )
     done = check(LEARNER.replace("p[leader] += 1.0", "p[leader] += 0.9"))
     assert "probabilities: round 1: the probabilities sum to 0.9, and not to 1" in done.stdout
+
+
+def test_the_page_shows_what_a_typo_gives(sidelong, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my_greedy.py").write_text(LEARNER.replace("p[leader] +=", "p[leadr] +="))
+    shown = re.search(r"```text\n(my-greedy breaks .*?)```", PAGE, re.DOTALL)[1]
+    done = sidelong("check", "my_greedy.py")
+    assert doctest.OutputChecker().check_output(shown, done.stdout, doctest.ELLIPSIS), done.stdout
 
 
 @pytest.mark.parametrize(

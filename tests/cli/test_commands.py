@@ -39,7 +39,12 @@ def test_demo_ends_with_the_scoreboard_what_to_do_next_and_a_report(played):
     assert done.stderr == ""
     for word in ("self_loops", "nested", "stochastic world", "an adversary", "ucb-n", "worst", "next"):
         assert word in done.stdout
-    stochastic = done.stdout.partition("Against")[0].splitlines()
+    shop, _, paper = done.stdout.partition("For a paper:")
+    costs = [float(each.replace(",", "")) for each in re.findall(r"([\d,]+) *$", shop, re.MULTILINE)]
+    assert len(costs) == 3
+    assert costs[0] == min(costs)  # sl.Newsvendor knows the weekday, and the rule does not
+    assert re.search(r"Tomorrow: \d+ bread, \d+ rolls, \d+ cake\.", shop)
+    stochastic = paper.partition("Against")[0].splitlines()
     rule = next(k for k, line in enumerate(stochastic) if "──" in line)
     rows = [re.split(r"\s+", line.removeprefix(" exp3.g++").strip()) for line in stochastic[rule + 1 :] if line.strip()]
     worst = [float(row[-9]) for row in rows]  # and four times a regret and a ratio

@@ -3,6 +3,7 @@
 import contextlib
 import io
 import json
+import re
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
@@ -69,6 +70,17 @@ def test_nothing_is_cut_off_and_a_question_mark_stands_where_nothing_is_known():
     lines = {line[:16].strip(): line[16:].split() for line in shown.getvalue().splitlines()}
     assert lines["arm 0"] == ["0.5000", "0.000", "to", "0.700", "1,234,567", "1,234,567"]
     assert lines["arm 1"] == ["0.5000", "?", "1,234,567", "1,234,567"]
+
+
+def test_what_rounds_to_nothing_has_no_sign(capsys):
+    nothing = {"value": -1e-9, "lower": -0.0, "upper": -1e-9, "rejected": False, "effective": 9.0, "rounds": 9}
+    summary = {"rounds": 9, "without_feedback": 0, "confidence": 0.95, "played": -0.0}
+    summary |= {"regret": nothing | {"best": 0}, "certificate": {"bound": -0.0, "why": ""}}
+    _print(summary, {"arm 0": nothing, "arm 1": nothing | {"value": -0.5}}, {"uniform": nothing}, 20)
+    shown = capsys.readouterr().out
+    assert not re.search(r"-0\.0+\b", shown), shown
+    assert "0.0000" in shown
+    assert "-0.5000" in shown
 
 
 def test_a_log_that_contradicts_itself_is_said_to(tmp_path):

@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -45,6 +46,14 @@ def test_what_is_wrong_gives_one_message_and_code_2(tmp_path, old, new, said):
     assert len(done.stderr.splitlines()) == 1
     assert done.stdout == ""
     assert not (tmp_path / "results").exists()
+
+
+def test_the_page_shows_the_message_about_its_own_file(tmp_path):
+    page = (Path(__file__).parents[2] / "docs" / "studies.md").read_text("utf-8")
+    study = re.search(r"```toml study.toml\n(.*?)```", page, re.DOTALL)[1]
+    shown = re.search(r"```\n(study\.toml:.*?\n)```", page, re.DOTALL)[1]
+    (tmp_path / "study.toml").write_text(study.replace("n = 10\n", "n = 10\nreveal = 1\n"))
+    assert invoke(tmp_path / "study.toml", "--dry-run").stderr.endswith(shown)
 
 
 def test_a_study_that_is_not_there(tmp_path):

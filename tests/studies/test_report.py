@@ -424,3 +424,17 @@ def _write_cell(results, cell, study):
     game = build(study.cells[0].spec, study.files.locate)
     result = play_game(game, 2, 0, 5, 1, progress=False)
     (results / "cells" / f"{cell.name}.parquet").write_bytes(to_parquet(cell, 4, result))
+
+
+def test_a_report_runs_no_code_that_results_name(tmp_path):
+    code = "def flat(seed, run, t, arm):\n    return 0.5\n"
+    mine, ran = tmp_path / "mine.py", tmp_path / "ran"
+    mine.write_text(code)
+    world = '[[world]]\nname = "function"\nf = {{ file = "mine.py", function = "flat" }}\n'
+    path = small.write(tmp_path, 1, small.STUDY.partition("[[world]]")[0] + world)
+    small.run(path, "--out", tmp_path / "results", "--workers", 1)
+    mine.write_text(f"open({str(ran)!r}, 'w').close()\n{code}")
+    done = CliRunner().invoke(app, ["report", str(tmp_path / "results"), "--out", str(tmp_path / "page.html")])
+    assert done.exit_code == 0, done.output
+    assert not ran.exists()
+    assert "flat" in (tmp_path / "page.html").read_text()

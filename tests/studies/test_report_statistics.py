@@ -1,11 +1,14 @@
 """What a report computes: growth, intervals, and tests on pairs."""
 
+import itertools
+
 import numpy as np
 import pytest
+from scipy import stats
 
 from sidelong.studies.curves import FLAT, UNDECIDED, Curve
 from sidelong.studies.files import Files
-from sidelong.studies.report.pairs import LEVEL, chance_of_no_difference, duels, least_runs
+from sidelong.studies.report.pairs import LEVEL, chance_of_no_difference, duels, least_runs, signed_rank
 from sidelong.studies.report.parameters import Sweep, exponents, parameters, sweeps
 from sidelong.studies.report.reading import StudyReading
 from studies.made import curve, shifted
@@ -81,6 +84,25 @@ def test_paired_runs_tell_a_small_difference():
     one = curve(np.sqrt, 0.5)
     assert chance_of_no_difference(one, shifted(one, 1.0)) < 1e-6
     assert chance_of_no_difference(one, one) == 1.0
+
+
+@pytest.mark.parametrize(
+    "differences", [[1, -2, 3, 3, -3, 4, 5], [0, 0, 2, -2, 2, 2, 7, 1], [1, 1, 1, 1, 1, 1], [-1.5, 1.5] * 4]
+)
+def test_the_signed_rank_test_is_exact_with_ties(differences):
+    """As it is defined: the share of all signs for which the sum of ranks is at least as far out."""
+    known = np.array([each for each in differences if each], float)
+    ranks = np.array([(np.abs(known) < abs(x)).sum() + ((np.abs(known) == abs(x)).sum() + 1) / 2 for x in known])
+    sums = np.array([ranks @ signs for signs in itertools.product([0, 1], repeat=known.size)])
+    above = ranks[known > 0].sum()
+    expected = min(1.0, 2 * min((sums >= above).mean(), (sums <= above).mean()))
+    assert signed_rank(np.array(differences, float)) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("runs", [6, 13, 30, 50, 51, 200])
+def test_the_signed_rank_test_without_ties_is_that_of_scipy(runs):
+    differences = np.random.default_rng(runs).normal(0.3, 1, runs)
+    assert signed_rank(differences) == pytest.approx(stats.wilcoxon(differences).pvalue, rel=1e-9)
 
 
 def test_runs_are_paired_by_seed_and_number_and_not_by_row():

@@ -1,4 +1,4 @@
-"""`sidelong demo`: the main job, in small. Learners in both worlds on several graphs, and who did best."""
+"""`sidelong demo`: the main jobs, in small. A shop orders from its sales, and learners are compared in both worlds."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from sidelong.studies.report.reading import StudyReading
 
 EXAMPLES = ("sidelong demo --rounds 10000 --runs 4",)
+_DAYS, _MISSING = 120, 3
 
 
 def demo(
@@ -31,7 +32,7 @@ def demo(
         Path | None, typer.Option(help="The folder for results and report.", show_default="results/demo")
     ] = None,
 ) -> None:
-    """Play learners in a stochastic and an adversarial world on four graphs, and write a scoreboard and a report.
+    """Order for a made-up shop from its sales; then compare learners in two worlds on four graphs, with a report.
 
     You can stop it and start it again: what is done already is not played again. If you change options, the name of the
     folder says which.
@@ -42,6 +43,7 @@ def demo(
     from sidelong.studies.report.reading import read  # noqa: PLC0415
 
     folder = out or Path("results") / folder_name(rounds, runs, seed, every=every)
+    _shop(seed)
     changes: dict[str, Any] = {"rounds": rounds, "runs": runs, "seed": seed}
     if every:
         changes["learner"] = [{"name": "tsallis-inf", "estimator": "rv"}, {"name": "all"}]
@@ -53,6 +55,48 @@ def demo(
     except (StudyError, OSError) as error:
         refuse("demo", str(error))
     print(f"report  {page}")  # noqa: T201
+
+
+def _shop(seed: int) -> None:
+    """Print what a shop pays that sees its sales alone, with sl.Newsvendor and with rules."""
+    import numpy as np  # noqa: PLC0415
+
+    from sidelong.agent.newsvendor import Newsvendor  # noqa: PLC0415  # takes a while to load
+
+    level, week = np.array([40, 120, 5]), np.array([1.0, 0.9, 0.9, 1.0, 1.2, 1.6, 0.6])
+    wanted = np.random.default_rng(seed).poisson(week[np.arange(_DAYS) % 7][:, None] * level)
+    shop, products = Newsvendor(holding=1, shortage=_MISSING, seed=seed), ["bread", "rolls", "cake"]
+    first = np.array([50, 100, 10])
+    ordered, by_rule, sales = np.empty_like(wanted), np.empty_like(wanted), np.empty_like(wanted)
+    for day, demand in enumerate(wanted):
+        ordered[day] = shop.order(day, products, first=first.tolist())
+        shop.sold(day, np.minimum(ordered[day], demand).tolist())
+        past = sales[max(0, day - 28) : day]
+        by_rule[day] = np.ceil(np.quantile(past, _MISSING / (1 + _MISSING), axis=0)) if day else first
+        sales[day] = np.minimum(by_rule[day], demand)
+    fixed = np.array([min(range(400), key=lambda q: _cost(q, each)) for each in wanted.T])
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 0))
+    table.add_column("orders of", min_width=58)
+    table.add_column("cost", justify="right")
+    for name, orders in (
+        ("sl.Newsvendor", ordered),
+        ("a rule: the 75 % quantile of the sales of 28 days", by_rule),
+        ("the best fixed order of each product, known afterwards", fixed),
+    ):
+        table.add_row(name, f"{_cost(orders, wanted):,.0f}")
+    console = Console(highlight=False)
+    console.print(
+        f"For a shop: three products, {_DAYS} days. It sees sales, and not demand.\n"
+        f"A unit left over costs 1, and a missing one {_MISSING}."
+    )
+    console.print(table)
+    tomorrow = zip(products, shop.order(_DAYS, products).tolist(), strict=True)
+    console.print(f"Tomorrow: {', '.join(f'{number} {name}' for name, number in tomorrow)}.\n\nFor a paper:")
+
+
+def _cost(ordered: Any, wanted: Any) -> float:  # numbers or arrays
+    over = ordered - wanted
+    return float((over * (over > 0) - _MISSING * over * (over < 0)).sum())
 
 
 def folder_name(rounds: int, runs: int, seed: int, *, every: bool) -> str:
@@ -124,5 +168,5 @@ _LEGEND = {
     "reveals all, and each other arm itself and arm 0. cliques: those of its five.",
     "worlds": "arm 3 is best by 0.2: in the stochastic one on average; against the adversary in every round, while the "
     "level of all losses jumps between low and high, in phases that grow.",
-    "next": "the ten lines at the top of README.md; `sidelong learners` for what each is; `sidelong demo --all`.",
+    "next": "a shop: docs/newsvendor.md; `sidelong learners` for what each is; `sidelong demo --all`.",
 }

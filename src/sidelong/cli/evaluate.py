@@ -185,13 +185,13 @@ def _print(summary: dict[str, Any], rows: dict[str, dict[str, Any]], mixed: dict
         console.print(_REJECTED.format(risk=f"{100 - 100 * summary['confidence']:.3g} %"))
     elif regret["value"] is not None:
         console.print(
-            f"\nRegret against arm {regret['best']:g}, the one whose interval ends lowest: {regret['value']:,.1f} in "
-            f"all; {percent} interval, for whichever arm is best: {regret['lower']:,.1f} to {regret['upper']:,.1f}."
+            f"\nRegret against arm {regret['best']:g}, the one whose interval ends lowest: {regret['value']:z,.1f} in "
+            f"all; {percent} interval, for whichever arm is best: {regret['lower']:z,.1f} to {regret['upper']:z,.1f}."
         )
     certificate = summary["certificate"]
     if n and not regret["rejected"]:
         console.print(
-            f"\nCertificate: at most {certificate['bound']:,.1f} was lost beyond any fixed arm, {percent} sure at "
+            f"\nCertificate: at most {certificate['bound']:z,.1f} was lost beyond any fixed arm, {percent} sure at "
             f"every moment of the log at once. {certificate['why']}".rstrip()
         )
     console.print(_LEGEND)
@@ -205,11 +205,11 @@ def _interval(row: dict[str, Any]) -> str:
     """Return the part of an interval that is in [0, 1]; a question mark for all of that, and where limits cross."""
     if row["rejected"] or (row["lower"] <= 0.0 and row["upper"] >= 1.0):
         return "?"
-    return f"{max(row['lower'], 0.0):.3f} to {min(row['upper'], 1.0):.3f}"
+    return f"{max(row['lower'], 0.0):z.3f} to {min(row['upper'], 1.0):z.3f}"
 
 
 def _number(value: float | None) -> str:
-    return "unknown" if value is None else f"{value:.4f}"
+    return "unknown" if value is None else f"{value:z.4f}"
 
 
 _REJECTED = """\

@@ -8,14 +8,21 @@ import io
 import re
 from typing import TYPE_CHECKING, Any
 
-import matplotlib as mpl
 import numpy as np
+from scipy.optimize import isotonic_regression
+
+from sidelong._install import pip_install
+from sidelong.errors import SidelongError
+
+try:
+    import matplotlib as mpl
+except ImportError as missing:
+    raise SidelongError(f"Figures need Matplotlib. {pip_install('matplotlib')}") from missing
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_pdf import FigureCanvasPdf
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
-from scipy.optimize import isotonic_regression
 
 from sidelong.display.pgf import pgf
 
