@@ -54,6 +54,18 @@ def test_fields_are_described_by_the_comments_behind_them():
     }
 
 
+def test_every_field_and_every_parameter_is_described():
+    described, every = document(), []
+    for name, schema in described["components"]["schemas"].items():
+        every += [(f"{name}.{field}", about) for field, about in schema.get("properties", {}).items()]
+    for path, methods in described["paths"].items():
+        given = [each for operation in methods.values() for each in operation["parameters"]]
+        every += [(f"{path} {each['name']}", {**each["schema"], **each}) for each in given]
+    said = {name: about.get("description", "") for name, about in every}
+    assert len(said) > 450
+    assert [name for name, text in said.items() if not text or text.startswith("if left out")] == []
+
+
 def test_operations_have_names_that_a_generator_of_clients_can_use():
     names = [described["operationId"] for methods in document()["paths"].values() for described in methods.values()]
     assert len(set(names)) == len(names) == len(ENDPOINTS)

@@ -41,9 +41,9 @@ class NewArm(Body):
 class ArmChangeReply(BaseModel):
     """An arm that came or went."""
 
-    arm: int
+    arm: int  #: its number, which no other arm ever gets
     label: str | None  #: what it is called; null if the arms have no labels
-    retired: bool
+    retired: bool  #: whether it is neither played nor revealed any more
     n_arms: int  #: how many arms there are then, with those that are retired
     graph: str  #: the id of the experiment's own graph from then on
     duplicate: bool  #: whether it was so before

@@ -37,7 +37,7 @@ class EvaluationRequest(Body):
     distribution: dict[Arm, Share] | None = Field(
         None, description="the share of some arms; they have the sum 1", examples=[{"3": 0.5, "4": 0.5}]
     )
-    confidence: Annotated[float, Field(gt=0, lt=1)] = 0.95
+    confidence: Annotated[float, Field(gt=0, lt=1)] = 0.95  #: of all intervals
     where: dict[str, str | bool | int | float] | None = Field(
         None,
         min_length=1,
@@ -54,88 +54,88 @@ class EvaluationRequest(Body):
 class Estimate(BaseModel):
     """What something would have cost per round: see `sidelong.evaluation.offpolicy`."""
 
-    value: float | None
+    value: float | None  #: the estimate; null if nothing can be said
     lower: float | None  #: of the interval; null where its limits cross
-    upper: float | None
+    upper: float | None  #: the upper end; null where the limits cross
     rejected: bool  #: whether they do: then an assumption of the interval is false, at the given confidence
-    rounds: int
-    effective: float
-    weight: float
+    rounds: int  #: how many rounds it is made of
+    effective: float  #: how many rounds of its own would say as much: weights make it fewer
+    weight: float  #: the mean of the weights, which is near 1 if the logged probabilities are right
 
 
 class ArmEstimate(Estimate):
     """What an arm would have cost."""
 
-    arm: int
-    label: str | None
+    arm: int  #: its number
+    label: str | None  #: what the arm is called now; null if it has no label
 
 
 class DistributionEstimate(Estimate):
     """What a distribution would have cost."""
 
-    name: Literal["uniform", "distribution"]
+    name: Literal["uniform", "distribution"]  #: "distribution" is the one of the request
 
 
 class EvaluatedRegret(BaseModel):
     """What was paid beyond the best arm, in all rounds."""
 
-    value: float | None
-    lower: float | None
-    upper: float | None
-    best: int | None
+    value: float | None  #: the estimate; null if nothing can be said
+    lower: float | None  #: the lower end of its interval; null where limits cross
+    upper: float | None  #: the upper end; null where limits cross
+    best: int | None  #: the best arm; null if nothing can be said
     rejected: bool  #: whether the limits of some arm cross, at the given confidence for all arms together
 
 
 class EvaluatedCertificate(BaseModel):
     """At most `bound` was lost beyond any fixed arm, at every moment of the log: see `evaluation.certificates`."""
 
-    bound: float
-    arm: int
-    confidence: float
-    rounds: int
-    paid: float
-    silent: int
-    seen: int
-    there: int
-    mean: float
-    why: str
+    bound: float  #: at most so much was lost beyond any fixed arm
+    arm: int  #: against which that is most
+    confidence: float  #: at every moment at once
+    rounds: int  #: how many decisions it is about
+    paid: float  #: what was lost in all
+    silent: int  #: rounds without feedback, which count as the worst they can be
+    seen: int  #: in how many rounds `arm` was revealed
+    there: int  #: in how many rounds it could be played
+    mean: float  #: of its losses that were seen
+    why: str  #: why it says little, if it does
 
 
 class Evaluation(BaseModel):
     """Off-policy estimates from the log of all decisions."""
 
-    rounds: int
+    rounds: int  #: how many decisions of the log count here
     first_event: int  #: of the journal that is left: 1 unless it was cut
-    without_feedback: int
-    confidence: float
+    without_feedback: int  #: how many of them were not told
+    confidence: float  #: of all intervals
     played: float | None  #: what was paid a round
-    regret: EvaluatedRegret
-    certificate: EvaluatedCertificate
-    distributions: list[DistributionEstimate]
-    arms: list[ArmEstimate]
+    regret: EvaluatedRegret  #: what was paid beyond the best arm
+    certificate: EvaluatedCertificate  #: at most so much was lost beyond any arm
+    distributions: list[DistributionEstimate]  #: the uniform one, and that of the request
+    arms: list[ArmEstimate]  #: the cheapest arms
 
 
 class Argument(BaseModel):
     """An argument of a family of graphs; `default` is null if it must be given."""
 
-    name: str
-    kind: Literal["whole", "number", "text", "flag", "list"]
-    default: str | None
+    name: str  #: what it is called in a request
+    kind: Literal["whole", "number", "text", "flag", "list"]  #: what its value is
+    default: str | None  #: what it is if left out; null if it is required
 
 
 class FamilyEntry(BaseModel):
     """A family of graphs."""
 
-    name: str
-    arguments: list[Argument]
+    name: str  #: as in `sidelong.graphs`
+    arguments: list[Argument]  #: what it takes
 
 
 class Catalogue(BaseModel):
     """What an experiment can be made of."""
 
-    learners: list[str]
+    learners: list[str]  #: the names of all learners
     with_features: list[str]  #: learners that see features of a context
-    families: list[FamilyEntry]
+    families: list[FamilyEntry]  #: the families of graphs
 
 
 @endpoints.add("POST", "/v1/experiments/{name}/evaluation", Scope.READ, {200: Evaluation}, takes=EvaluationRequest)

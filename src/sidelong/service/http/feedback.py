@@ -64,7 +64,7 @@ class FeedbackBatch(Body):
 
     model_config = ConfigDict(val_json_bytes="base64")
 
-    ids: list[Annotated[str, Field(max_length=100)]] = Field(min_length=1, max_length=MOST_ITEMS)
+    ids: list[Annotated[str, Field(max_length=100)]] = Field(min_length=1, max_length=MOST_ITEMS)  #: of the decisions
     sizes: list[Whole] = Field(max_length=MOST_ITEMS, description="how many losses each decision has")
     losses: Numbers = Field(
         description="of all decisions, one after the other: a list, or numbers of 8 bytes (float64, little-endian) in "
@@ -94,17 +94,17 @@ class FeedbackBatch(Body):
 class DecisionProblem(BaseModel):
     """Why a decision was not learned, as in an error for it alone."""
 
-    id: str
-    status: int
-    code: str
-    detail: str
-    path: str | None
+    id: str  #: of the decision
+    status: int  #: of the error that it alone would have had
+    code: str  #: of that error, by which programs tell errors apart
+    detail: str  #: what is wrong, for people
+    path: str | None  #: where that is in the request; null if it is no value of it
 
 
 class FeedbackBatchReply(BaseModel):
     """How many decisions were learned, and what became of the others."""
 
-    learned: int
+    learned: int  #: how many decisions were learned by this request
     duplicates: list[str]  #: the ids of those that were told the same before
     problems: list[DecisionProblem]  #: only where `partial` was asked for
 

@@ -30,29 +30,29 @@ class NamedGraph(BaseModel):
 
     model_config = ConfigDict(extra="allow", json_schema_extra={"examples": [{"name": "nested", "n": 24}]})
 
-    name: str = Field(max_length=64)
+    name: str = Field(max_length=64)  #: as in `sidelong.graphs`; `GET /v1/catalogue` lists all
 
 
 class EdgesGraph(Body):
     """A graph by its edges: playing i reveals j."""
 
-    n_arms: Annotated[int, Field(ge=1, le=2**24, strict=True)]
-    edges: list[tuple[Whole, Whole]]
-    undirected: Annotated[bool, Field(strict=True)] = False
-    self_loops: Annotated[bool, Field(strict=True)] = False
+    n_arms: Annotated[int, Field(ge=1, le=2**24, strict=True)]  #: how many arms there are
+    edges: list[tuple[Whole, Whole]]  #: [i, j]: playing i reveals j
+    undirected: Annotated[bool, Field(strict=True)] = False  #: whether j then reveals i too
+    self_loops: Annotated[bool, Field(strict=True)] = False  #: whether every arm reveals itself too
 
 
 class IntervalsGraph(Body):
     """A graph in which playing i reveals low[i] to high[i] - 1."""
 
-    low: list[Whole]
-    high: list[Whole]
+    low: list[Whole]  #: by arm, the first that it reveals
+    high: list[Whole]  #: by arm, the one behind the last that it reveals
 
 
 class GraphById(Body):
     """A graph that was sent before, by the id that the service gave it."""
 
-    id: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
+    id: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]  #: of the graph, as `POST /v1/graphs` returned it
 
 
 def _kind(value: Any) -> str:
@@ -73,29 +73,29 @@ GraphMessage = Annotated[
 class UploadQuery(BaseModel):
     """What kind of file is uploaded."""
 
-    format: Literal["json", "edges", "npz"] = "json"
+    format: Literal["json", "edges", "npz"] = "json"  #: what kind of file it is
 
 
 class GraphSummary(BaseModel):
     """A graph without its edges."""
 
-    id: str
-    name: str | None
-    n_arms: int
-    n_edges: int
-    representation: Literal["arcs", "intervals"]
-    undirected: bool
+    id: str  #: by which requests name it
+    name: str | None  #: of its family, with the arguments; null if it has none
+    n_arms: int  #: how many arms it has
+    n_edges: int  #: how many edges, with those from an arm to itself
+    representation: Literal["arcs", "intervals"]  #: how it is kept in memory
+    undirected: bool  #: whether every edge goes both ways
 
 
 class GraphDrawing(BaseModel):
     """The graph for drawing: the arms that are played most, and the edges between them."""
 
-    total_arms: int
-    total_edges: int
-    truncated: bool
-    arms: list[int]
-    edges: list[list[int]]
-    labels: list[str] | None
+    total_arms: int  #: how many arms there are
+    total_edges: int  #: how many edges there are
+    truncated: bool  #: whether some arms or edges are left out
+    arms: list[int]  #: the numbers of the arms that are drawn
+    edges: list[list[int]]  #: [i, j]: playing i reveals j
+    labels: list[str] | None  #: what these arms are called; null if arms have no labels
 
 
 async def graph_of(message: Any, call: Call) -> FeedbackGraph | str:

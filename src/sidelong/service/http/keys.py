@@ -28,17 +28,17 @@ class KeysQuery(BaseModel):
     """Which keys to show."""
 
     search: Annotated[str, Field(max_length=200)] = ""  #: a part of the key
-    sort: KeySort = "key"
-    offset: Offset = 0
-    limit: Annotated[int, Field(ge=1, le=1000)] = 50
+    sort: KeySort = "key"  #: by key; by cost, most or least first; or by how many decisions
+    offset: Offset = 0  #: how many to leave out
+    limit: Annotated[int, Field(ge=1, le=1000)] = 50  #: how many to return
 
 
 class KeyState(BaseModel):
     """What is counted of a key."""
 
-    key: str | int
-    decided: int
-    told: int
+    key: str | int  #: text or a whole number
+    decided: int  #: how many decisions were made for it
+    told: int  #: how many of them were told
     cost: float | None  #: the mean loss of the arms that were played; null before anything was told
     best: int | None  #: the arm with the least mean of what was seen
 
@@ -56,10 +56,10 @@ class KeyPage(BaseModel):
     """Some of the keys, and all of them in one distribution."""
 
     total: int  #: that the search finds
-    offset: int
-    limit: int
-    sort: KeySort
-    items: list[KeyState]
+    offset: int  #: how many come before the first of these
+    limit: int  #: how many were asked for
+    sort: KeySort  #: in which order they come
+    items: list[KeyState]  #: the keys
     distribution: CostDistribution  #: of all keys, whatever was searched for
 
 

@@ -23,8 +23,13 @@ if TYPE_CHECKING:
 
 endpoints = Endpoints()
 _HERE = "sidelong.service."  # where the classes of messages are
-_COMMENT = re.compile(r"^    (\w+):.*#: (.+)$", re.MULTILINE)  # behind a field
-_EXAMPLES = {"id": "4f1c0a9be2d37785-1", "name": "orders", "arm": "3"}
+_COMMENT = re.compile(r"^((?:    #: .+\n)*)    (\w+):(?:.*#: (.+))?", re.MULTILINE)  # above a field, or behind it
+#: What the parts of paths are, and an example of each.
+_PARTS = {
+    "id": ("of the decision", "4f1c0a9be2d37785-1"),
+    "name": ("of the experiment", "orders"),
+    "arm": ("by number or label", "3"),
+}
 _BINARY = {"type": "string", "format": "binary"}
 #: What a reply that is no message of ours is, by its media type.
 _OTHERS: dict[str, dict[str, Any]] = {
@@ -102,7 +107,12 @@ def _describe_fields(schema: dict[str, Any], kind: type[BaseModel]) -> None:
     A default is said in words alone: generators for TypeScript demand what has a default.
     """
     classes = [each for each in reversed(kind.__mro__) if each.__module__.startswith(_HERE)]
-    comments = {name: text for each in classes for name, text in _COMMENT.findall(inspect.getsource(each))}
+    comments = {
+        name: behind or " ".join(above.replace("#:", "").split())
+        for each in classes
+        for above, name, behind in _COMMENT.findall(inspect.getsource(each))
+        if above or behind
+    }
     for name, about in schema.get("properties", {}).items():
         texts = [about.get("description") or comments.get(name, "")]
         default = about.pop("default", None)
@@ -138,7 +148,9 @@ def _operation(endpoint: Endpoint, schemas: dict[Any, Any]) -> dict[str, Any]:
 
 def _parameters(endpoint: Endpoint) -> Iterator[dict[str, Any]]:
     for name in re.findall(r"\{(\w+)\}", endpoint.path):
-        yield {"name": name, "in": "path", "required": True, "schema": {"type": "string"}, "example": _EXAMPLES[name]}
+        what, example = _PARTS[name]
+        about = {"required": True, "description": what, "schema": {"type": "string"}, "example": example}
+        yield {"name": name, "in": "path", **about}
     if endpoint.query is not None:
         query = endpoint.query.model_json_schema()
         _describe_fields(query, endpoint.query)

@@ -59,12 +59,12 @@ PROBLEMS = {
 class Problem(BaseModel):
     """An error (RFC 9457, application/problem+json)."""
 
-    type: str
-    title: str
-    status: int
-    detail: str
-    code: str
-    path: str | None
+    type: str  #: a name for this sort of error
+    title: str  #: of the status
+    status: int  #: of the reply
+    detail: str  #: what is wrong and what to do, for people
+    code: str  #: by which programs tell errors apart
+    path: str | None  #: where in the request that is; null if it is no value of it
     value: Any  #: what was received; only its beginning, as a string, if it is long
 
 

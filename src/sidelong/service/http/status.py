@@ -21,17 +21,17 @@ endpoints = Endpoints()
 class AccessReply(BaseModel):
     """What a token may do."""
 
-    token: str | None
-    scopes: list[Literal["decide", "feedback", "read", "admin"]]
-    open: bool
+    token: str | None  #: the name that the log and `sidelong token list` have for it; null if none was sent
+    scopes: list[Literal["decide", "feedback", "read", "admin"]]  #: what it may do; admin includes the others
+    open: bool  #: whether no token was ever made, so that none is needed
     experiment: str | None  #: the only one that it is for, if it is for one
 
 
 class Health(BaseModel):
     """The process is alive."""
 
-    status: Literal["ok"]
-    version: str
+    status: Literal["ok"]  #: always ok: a dead process answers nothing
+    version: str  #: of the program
 
 
 class ExperimentCounts(BaseModel):
@@ -45,10 +45,10 @@ class ExperimentCounts(BaseModel):
 class Ready(BaseModel):
     """The database answers."""
 
-    status: Literal["ok", "degraded"]
-    database: Literal["sqlite", "postgresql"]
-    writes: str
-    experiments: ExperimentCounts
+    status: Literal["ok", "degraded"]  #: degraded if writes fail, or some experiments are being replayed or refused
+    database: Literal["sqlite", "postgresql"]  #: where everything is kept
+    writes: str  #: ok, or why the last one failed
+    experiments: ExperimentCounts  #: how many are in which state
 
 
 @endpoints.add("GET", "/v1/access", "any", {200: AccessReply}, single=True)

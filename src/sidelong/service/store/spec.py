@@ -39,27 +39,27 @@ class Part(BaseModel):
 class ScaleSpec(Part):
     """The range of one's own costs or scores: see `sidelong.outcomes.Scale`."""
 
-    best: Finite
-    worst: Finite
+    best: Finite  #: what becomes a loss of 0: the lowest cost, or the highest score
+    worst: Finite  #: what becomes a loss of 1
 
 
 class HoldoutSpec(Part):
     """A share of the rounds that follows an arm."""
 
-    arm: ArmName
-    share: Annotated[float, Field(ge=0.001, le=0.5, allow_inf_nan=False)]
+    arm: ArmName  #: the arm that it follows, by number or label
+    share: Annotated[float, Field(ge=0.001, le=0.5, allow_inf_nan=False)]  #: of the rounds, in the mean
 
 
 class StickySpec(Part):
     """How long the decision of a subject lasts."""
 
-    seconds: Seconds
+    seconds: Seconds  #: how long a decision lasts
 
 
 class Belief(Part):
     """What one believes of an arm before the first round: see `prior` of `sidelong.Agent`."""
 
-    arm: ArmName
+    arm: ArmName  #: which arm, by number or label
     mean: Annotated[Finite, Field(description="what it loses per round, in the scale of feedback")]
     weight: Annotated[
         float, Field(ge=0, le=10**6, allow_inf_nan=False, description="how many rounds of evidence that is worth")
@@ -69,7 +69,7 @@ class Belief(Part):
 class LearnedLog(Part):
     """The log that an experiment learned before its first round. The log itself is not stored."""
 
-    rounds: int
+    rounds: int  #: how many
     digest: str  #: SHA-256 of its columns
 
 
@@ -85,13 +85,13 @@ class Origin(Part):
 class RequestedSpec(Part):
     """What an experiment is. Some of it can be changed later."""
 
-    learner: str = Field("glance", max_length=64)
-    options: dict[str, Any] = Field(default_factory=dict, max_length=32)
+    learner: str = Field("glance", max_length=64)  #: who decides; `GET /v1/catalogue` lists all
+    options: dict[str, Any] = Field(default_factory=dict, max_length=32)  #: options of the learner, by name
     seed: Seed | None = Field(None, description="drawn if not given")
     expire_after: Seconds | None = Field(
         86_400.0, description="seconds until a decision without feedback expires; null: never"
     )
-    description: str = Field("", max_length=2000)
+    description: str = Field("", max_length=2000)  #: for people; shown in the list and on the dashboard
     labels: list[Label] | None = Field(
         None, max_length=MOST_LABELS, description="what to call each arm; if not given, as the graph's file does"
     )

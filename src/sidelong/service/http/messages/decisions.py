@@ -24,7 +24,11 @@ MOST_ITEMS = 10_000
 MOST_ROUNDS = 1000
 
 #: An Idempotency-Key.
-Key = Annotated[str, StringConstraints(pattern=r"^[\x21-\x7e]{1,200}$")]
+Key = Annotated[
+    str,
+    StringConstraints(pattern=r"^[\x21-\x7e]{1,200}$"),
+    Field(description="your name for this request; the same request with the same one is carried out once"),
+]
 
 Losses = Annotated[
     Annotated[dict[str, Loss], Tag("[by arm]")] | Annotated[list[Loss], Tag("[in order]")],
@@ -88,31 +92,31 @@ class DecideRequest(Body):
 class DecisionReply(BaseModel):
     """What to play."""
 
-    id: str
+    id: str  #: of the decision, for feedback
     key: str | int | None  #: which it is for; null if the experiment has no keys
-    round: int
-    arm: int
+    round: int  #: from 1; of the key, if it has one
+    arm: int  #: the arm to play
     label: str | None  #: what the arm is called now; null if it has no label
     probability: float | None  #: null if the learner draws without knowing it, as ts-n does
     drawn_by: DrawnBy  #: only what the learner has drawn is learned
-    reveals: list[int]
-    expires_at: Timestamp | None
+    reveals: list[int]  #: the arms whose losses playing it reveals: feedback tells each of them
+    expires_at: Timestamp | None  #: when it expires without feedback; null: never
     duplicate: bool  #: whether this Idempotency-Key was answered before, or the subject has this decision already
 
 
 class DecisionBatch(BaseModel):
     """What to play in several rounds, in columns, in the order in which they were asked for."""
 
-    ids: list[str]
+    ids: list[str]  #: of the decisions, for feedback
     rounds: list[int]  #: of each key, from 1; without keys, of the experiment
-    arms: list[int]
+    arms: list[int]  #: the arms to play
     labels: dict[str, str] | None  #: by arm, what it is called now; null if the arms have no labels
     probabilities: list[float] | None  #: null if the learner draws without knowing them
-    drawn_by: list[DrawnBy]
+    drawn_by: list[DrawnBy]  #: who drew each; only what the learner has drawn is learned
     reveals: dict[str, list[int]]  #: by arm, what playing it reveals
     #: Of each decision, the arms that did not fit under the ceiling, which it does not reveal; null if all did.
     absent: list[list[int]] | None
-    expires_at: Timestamp | None
+    expires_at: Timestamp | None  #: when those without feedback expire; null: never
     duplicate: bool  #: whether this Idempotency-Key was answered before
 
 
@@ -134,7 +138,7 @@ class Feedback(Body):
     An arm is named by its number, or by its label if that is not a number.
     """
 
-    losses: Losses
+    losses: Losses  #: one for each arm that the decision revealed, by arm or in the order of its `reveals`
     costs: Losses | None = Field(
         None, description="under a ceiling, what the same arms cost, in any unit: by arm, or in their order"
     )
@@ -150,41 +154,42 @@ class Feedback(Body):
 class FeedbackReply(BaseModel):
     """What became of feedback."""
 
-    id: str
-    round: int
+    id: str  #: of the decision
+    round: int  #: its round, from 1; of its key, if it has one
     learned: bool  #: not while frozen, not of a round that the learner did not decide, nor before a sticky one ends
-    duplicate: bool
+    duplicate: bool  #: whether it was told the same before
 
 
 class Cancelled(BaseModel):
     """What became of a cancellation."""
 
-    id: str
-    round: int
-    duplicate: bool
+    id: str  #: of the decision
+    round: int  #: its round, from 1; of its key, if it has one
+    duplicate: bool  #: whether it was cancelled before
 
 
 class DecisionState(BaseModel):
     """A decision, whatever became of it."""
 
-    id: str
-    experiment: str
+    id: str  #: of the decision
+    experiment: str  #: what its experiment is called now
     key: str | int | None  #: which it was made for; null if the experiment has no keys
-    round: int
-    arm: int
+    round: int  #: from 1; of its key, if it has one
+    arm: int  #: the arm that was drawn
     label: str | None  #: what the arm is called now; null if it has no label
     carried_out: int  #: the arm that was carried out: `arm`, unless it was overridden
-    probability: float | None
+    probability: float | None  #: of drawing it; null if the learner draws without knowing it
     reveals: list[int]  #: by the arm that was carried out
     observe_probabilities: list[float] | None  #: in the order of `reveals`; null where they are not known
     losses: list[float] | None  #: in the order of `reveals`
     costs: list[float] | None  #: the same, under a ceiling
-    drawn_by: DrawnBy
+    drawn_by: DrawnBy  #: who drew it
+    #: What became of it. One that is late was told after it had expired, one that is defaulted the default loss.
     status: Literal["outstanding", "told", "cancelled", "expired", "late", "defaulted"]
-    context: dict[str, Any] | None
-    decided_at: Timestamp
-    expires_at: Timestamp | None
-    settled_at: Timestamp | None
+    context: dict[str, Any] | None  #: as it was given; null if there was none
+    decided_at: Timestamp  #: when it was made
+    expires_at: Timestamp | None  #: when it expires without feedback; null: never
+    settled_at: Timestamp | None  #: when it was told or cancelled, or expired; null while it is outstanding
     subject: str | None  #: who it is for, if it is sticky
     advice: Any  #: as it was given for this decision; null if there was none
     reports: int | None  #: how often it was told so far, if it is sticky and outstanding
