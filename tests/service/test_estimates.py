@@ -61,7 +61,7 @@ def test_costs_and_regret_are_those_of_the_log(bench, tmp_path, late, lost):
 
 def tell(counters, arm, p, reveals, losses, observe, frozen):
     """Count a round that was told at once."""
-    told = ToldColumns.of_one(arm, reveals, losses)
+    told = ToldColumns.of([arm], reveals, [0, losses.size], losses)
     counters.told(told, LearnedColumns(observe, None if p is None else [p.copy()], [0]), [frozen], after=False)
 
 

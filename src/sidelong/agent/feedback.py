@@ -36,7 +36,7 @@ def read_floats(losses: Any, reveals: list[int], slots: Any) -> int:
     elif type(losses) is list or type(losses) is tuple:
         values = losses
     elif type(losses) is np.ndarray and losses.dtype == np.float64 and losses.shape == (len(reveals),):
-        np.asarray(slots)[: losses.size] = losses
+        slots[: losses.size] = losses
         return losses.size
     else:
         return -1

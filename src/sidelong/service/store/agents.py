@@ -23,7 +23,7 @@ from sidelong.errors import FeatureError, LearnerError
 from sidelong.graphs.arrays import observe
 from sidelong.learners import catalogue
 from sidelong.outcomes.scale import Scale, ends_of
-from sidelong.service.store.counters import LearnedColumns
+from sidelong.service.store.counters import LearnedColumns, ToldColumns
 from sidelong.service.store.graphs import content_of
 
 if TYPE_CHECKING:
@@ -181,13 +181,6 @@ class AdvisedRows(NamedTuple):
         return AdvisedRows(self.names, {name: rows[places] for name, rows in self.rows.items()})
 
 
-class ToldCosts(NamedTuple):
-    """What decisions have cost, under a ceiling."""
-
-    revealed: Floats  #: of each arm that was revealed, as losses
-    own: Floats  #: of the arm that each decision was carried out with
-
-
 class FeatureRows(NamedTuple):
     """What is seen of the contexts of some rows, in numbers: see `sidelong.agent.features`."""
 
@@ -256,10 +249,8 @@ class Block(Protocol):
         self,
         rows: Integers,
         rounds: Integers,
-        losses: Floats,
-        offsets: list[int],
+        told: ToldColumns,
         graph: FeedbackGraph | None,
-        costs: ToldCosts | None = None,
         *,
         learn: bool,
     ) -> LearnedColumns:
@@ -364,17 +355,16 @@ class FamilyBlock:
         self,
         rows: Integers,
         rounds: Integers,
-        losses: Floats,
-        offsets: list[int],  # noqa: ARG002  # the graph says it
+        told: ToldColumns,
         graph: FeedbackGraph | None,
-        costs: ToldCosts | None = None,
         *,
         learn: bool,
     ) -> LearnedColumns:
         """Learn losses, or give up the decisions."""
         p, delays = self.family.rows.drawn(rows, rounds)
-        revealed, own = (None, None) if costs is None else costs
-        observe = self.family.rows.tell(rows, rounds, losses, graph, learn=learn, costs=revealed, paid=own)
+        observe = self.family.rows.tell(
+            rows, rounds, told.losses, graph, learn=learn, costs=told.costs, paid=told.spent
+        )
         return LearnedColumns(observe, p, delays)
 
     def cancel(self, rows: Integers, rounds: Integers, *, lost: bool) -> None:
@@ -515,10 +505,8 @@ class AgentBlock:
         self,
         rows: Integers,  # noqa: ARG002  # there is one
         rounds: Integers,
-        losses: Floats,
-        offsets: list[int],
+        told: ToldColumns,
         graph: FeedbackGraph | None,
-        costs: ToldCosts | None = None,
         *,
         learn: bool,
     ) -> LearnedColumns:
@@ -526,30 +514,30 @@ class AgentBlock:
         agent, parts, every, delays = self.agent, [], [], []
         for k, round_ in enumerate(rounds.tolist()):
             made = self._made.pop(round_)
-            observe, p = self._observed(made, made.graph if graph is None else graph)
+            some = slice(told.offsets[k], told.offsets[k + 1])
+            observe, p = self._observed(made, made.graph if graph is None else graph, told.reveals[some])
             parts.append(observe)
             every.append(p)
             delays.append(agent.round - round_)
-            some = slice(offsets[k], offsets[k + 1])
             if learn:
-                agent.tell(made, losses[some], graph, None if costs is None else costs.revealed[some])
+                agent.tell(made, told.losses[some], graph, None if told.costs is None else told.costs[some])
             else:
-                agent.cancel(made, lost=True, cost=None if costs is None else costs.own[k])
+                agent.cancel(made, lost=True, cost=None if told.spent is None else told.spent[k])
         known = None if any(p is None for p in every) else every
         return LearnedColumns(parts[0] if len(parts) == 1 else np.concatenate(parts), known, delays)
 
-    def _observed(self, made: Decision, graph: FeedbackGraph) -> tuple[np.ndarray, np.ndarray | None]:
+    def _observed(
+        self, made: Decision, graph: FeedbackGraph, reveals: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray | None]:
         """Return the probability of observing what a decision reveals, and those of all arms, if they are known."""
-        drawn = made.drawn
-        reveals = graph.row(drawn.arm)
         if isinstance(made, SparingDecision):
             return made.revealed_probabilities, None
-        p = drawn.p
-        if math.isnan(p[drawn.arm]):
+        p = made.probabilities
+        if math.isnan(p[made.arm]):
             return np.full(reveals.size, np.nan), None
         P = np.empty(p.size)
         self._observe(graph.arrays, p, P)
-        return P[reveals.astype(np.intp)], p
+        return P[reveals], p
 
     def cancel(self, rows: Integers, rounds: Integers, *, lost: bool) -> None:  # noqa: ARG002  # there is one
         """Give up decisions."""
@@ -575,7 +563,8 @@ class AgentBlock:
     def observe(self, rows: Integers, rounds: Integers) -> Floats:  # noqa: ARG002  # there is one
         """Return with which probability each arm that pending decisions reveal is revealed; NaN if it is not known."""
         made = [self._made[round_] for round_ in rounds.tolist()]
-        return np.concatenate([self._observed(each, each.graph)[0] for each in made])
+        every = [self._observed(each, each.graph, each.reveals.astype(np.intp)) for each in made]
+        return np.concatenate([chances for chances, _ in every])
 
     def best(self, rows: Integers) -> list[int | None]:
         """Return the arm with the least mean."""

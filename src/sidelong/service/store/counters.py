@@ -7,6 +7,7 @@ costs are those that an evaluation of the log would find. Where there are keys, 
 
 from __future__ import annotations
 
+import bisect
 import itertools
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    Integers = npt.NDArray[np.int64]
     Floats = npt.NDArray[np.float64]
 
 MINUTES = 1440  #: how many minutes the rates go back
@@ -41,32 +43,42 @@ class ToldColumns(NamedTuple):
     """What decisions of one event have revealed, in columns."""
 
     arms: list[int]  #: of each decision
-    reveals: np.ndarray  #: the arms that were revealed, decision after decision
+    reveals: Integers  #: the arms that were revealed, decision after decision
     offsets: list[int]  #: where those of each begin, and the end
     losses: Floats  #: of each of them
-
-    paid: Floats  #: what each decision cost: the loss of the arm that it played; NaN if that was not revealed
-
-    def of_played(self, values: Floats) -> Floats:
-        """Return of values of what was revealed those of the arms that were played, which were."""
-        of = np.repeat(np.arange(len(self.arms)), np.diff(self.offsets))
-        return np.asarray(values[self.reveals == np.array(self.arms)[of]])
+    paid: Floats  #: the loss of the arm that each decision played; NaN if that was not revealed
+    costs: Floats | None = None  #: under a ceiling, of each arm that was revealed
+    spent: Floats | None = None  #: and of the arm that each decision was carried out with, which was revealed
 
     @classmethod
-    def of_one(cls, arm: int, reveals: np.ndarray, losses: Floats) -> ToldColumns:
-        """Return what one decision has revealed."""
-        place = int(reveals.searchsorted(arm))
-        known = place < reveals.size and reveals[place] == arm
-        return cls([arm], reveals, [0, losses.size], losses, losses[place : place + 1] if known else np.full(1, np.nan))
+    def of(
+        cls, arms: list[int], reveals: np.ndarray, offsets: list[int], losses: Floats, costs: Floats | None = None
+    ) -> ToldColumns:
+        """Return what decisions have revealed."""
+        reveals = reveals.astype(np.intp)  # NumPy is five times as slow with other integers
+        if len(arms) == 1:  # the same as below, but quicker
+            place = bisect.bisect_left(reveals, arms[0])
+            known = place < reveals.size and reveals[place] == arms[0]
+            own: Any = slice(place, place + known)
+            paid = losses[own] if known else np.full(1, np.nan)
+        else:
+            of = np.repeat(np.arange(len(arms)), np.diff(offsets))
+            own = reveals == np.array(arms)[of]
+            paid = np.full(len(arms), np.nan)
+            paid[of[own]] = losses[own]
+        return cls(arms, reveals, offsets, losses, paid, costs, None if costs is None else costs[own])
 
-    @classmethod
-    def of_many(cls, arms: list[int], reveals: np.ndarray, offsets: list[int], losses: Floats) -> ToldColumns:
-        """Return what several decisions have revealed."""
-        of = np.repeat(np.arange(len(arms)), np.diff(offsets))
-        own = reveals == np.array(arms)[of]
-        paid = np.full(len(arms), np.nan)
-        paid[of[own]] = losses[own]
-        return cls(arms, reveals, offsets, losses, paid)
+    def at(self, places: Integers) -> tuple[ToldColumns, Integers]:
+        """Return what some of the decisions have revealed, and where that is among all."""
+        offsets = np.array(self.offsets)
+        sizes = np.diff(offsets)[places]
+        ends = np.append(0, np.cumsum(sizes))
+        at = np.repeat(offsets[places] - ends[:-1], sizes) + np.arange(ends[-1])
+        arms = [self.arms[place] for place in places.tolist()]
+        costs, spent = (
+            (None, None) if self.costs is None or self.spent is None else (self.costs[at], self.spent[places])
+        )
+        return ToldColumns(arms, self.reveals[at], ends.tolist(), self.losses[at], self.paid[places], costs, spent), at
 
 
 class LearnedColumns(NamedTuple):
@@ -132,12 +144,12 @@ class Counters:
         blind = np.isnan(learned.observe).any() or learned.p is None
         if blind or any(each is None for each in frozen):  # one by one, as some of them may be known
             for k, (first, last) in enumerate(itertools.pairwise(told.offsets)):
-                one = ToldColumns.of_one(told.arms[k], told.reveals[first:last], told.losses[first:last])
+                one, _ = told.at(np.array([k]))
                 p = None if learned.p is None else learned.p[k : k + 1]
                 known = LearnedColumns(learned.observe[first:last], p, [learned.delays[k]])
                 self._told_one(one, known, frozen[k], after=after)
             return
-        arms, at = np.array(told.arms, np.int64), told.reveals.astype(np.intp)
+        arms, at = np.array(told.arms, np.int64), told.reveals
         paid = told.paid[~np.isnan(told.paid)]
         self.paid[0] += paid.sum()
         self.counts[HIDDEN] += n - paid.size
@@ -160,8 +172,7 @@ class Counters:
 
     def _told_one(self, told: ToldColumns, learned: LearnedColumns, frozen: Any, *, after: bool) -> None:
         (arm,), losses = told.arms, told.losses
-        at = told.reveals.astype(np.intp)  # NumPy is five times as slow with other integers
-        paid = told.paid[0]
+        at, paid = told.reveals, told.paid.item()
         if paid == paid:  # no NaN  # noqa: PLR0124
             self.paid[0] += paid
         else:
@@ -217,7 +228,8 @@ class Counters:
         """Count an event that is about so many decisions, of which the holdout drew `held`."""
         counts = self.aside if aside else self.counts
         counts[kind] += count - held
-        counts[Kind.HELD] += held
+        if held:
+            counts[Kind.HELD] += held
         if kind is Kind.DEFAULTED:  # that is told, too
             counts[Kind.TOLD] += count
         minute = at // 60_000_000

@@ -28,7 +28,7 @@ from sidelong.errors import AdviceError, DecisionError, GraphError
 from sidelong.graphs.presence import present
 from sidelong.learners.interface import Need
 from sidelong.service.store import agents, lifecycle
-from sidelong.service.store.agents import AdvisedRows, FittedGraphs, ToldCosts
+from sidelong.service.store.agents import AdvisedRows, FittedGraphs
 from sidelong.service.store.arms import ArmChange, OwnGraphs
 from sidelong.service.store.counters import HIDDEN, UNLEARNED, Counters, ToldColumns
 from sidelong.service.store.feedback import by_number, check_plain, number_of
@@ -601,16 +601,15 @@ class LiveExperiment:
         table = pending.table[slots[0] : slots[0] + 1] if len(slots) == 1 else pending.table[slots]
         first = table[0].tolist()
         shown = None if graph is None else graph.graph
-        told = self._revealed(table, sizes, losses, shown)
+        told = self._revealed(table, sizes, losses, shown, costs)
         aside = is_aside(first)
-        spent = None if costs is None else ToldCosts(costs, told.of_played(costs))
         if first[ROUND] and aside:
-            self._learn_means(first, told, shown, spent)
-        observe = self._observe_aside(slots, told, shown) if aside else self._learn(slots, table, told, shown, spent)
+            self._learn_means(first, told, shown)
+        observe = self._observe_aside(slots, told, shown) if aside else self._learn(slots, table, told, shown)
         if first[ROUND]:
             self._note_spent(table[:, ROW])
-        elif spent is not None:
-            self.counters.spent_aside += len(numbers), spent.own.sum()
+        elif told.spent is not None:
+            self.counters.spent_aside += len(numbers), told.spent.sum()
         self._count_costs(slots, first, told, observe, shown, moment)
         if self.advisers:
             self.counters.trusted(moment.at // 60_000_000, self.blocks.trust(table[:, ROW], self.advisers))
@@ -623,57 +622,48 @@ class LiveExperiment:
         event = Event(kind, numbers[0], numbers[-1], *moment, which, data=data)
         return self._record(event, len(numbers), aside=aside)
 
-    def _revealed(self, table: Integers, sizes: list[int], losses: Floats, graph: FeedbackGraph | None) -> ToldColumns:
+    def _revealed(
+        self, table: Integers, sizes: list[int], losses: Floats, graph: FeedbackGraph | None, costs: Floats | None
+    ) -> ToldColumns:
         """Return what decisions have revealed, in columns."""
-        if len(table) == 1:
-            arm = table.item(0, ARM)
-            shown = self.pending.graph_at(table.item(0, GRAPH)) if graph is None else graph
-            return ToldColumns.of_one(arm, shown.row(arm), losses)
         arms, places = table[:, ARM].tolist(), table[:, GRAPH].tolist()
+        if len(arms) == 1:
+            shown = self.pending.graph_at(places[0]) if graph is None else graph
+            return ToldColumns.of(arms, shown.row(arms[0]), [0, losses.size], losses, costs)
         known: dict[tuple[int, int], np.ndarray] = {}
         for place, arm in set(zip(places, arms, strict=True)):
             known[place, arm] = (self.pending.graph_at(place) if graph is None else graph).row(arm)
         reveals = np.concatenate([known[each] for each in zip(places, arms, strict=True)])
-        return ToldColumns.of_many(arms, reveals, [0, *itertools.accumulate(sizes)], losses)
+        return ToldColumns.of(arms, reveals, [0, *itertools.accumulate(sizes)], losses, costs)
 
-    def _learn(
-        self,
-        slots: list[int],
-        table: Integers,
-        told: ToldColumns,
-        graph: FeedbackGraph | None,
-        costs: ToldCosts | None,
-    ) -> Floats:
+    def _learn(self, slots: list[int], table: Integers, told: ToldColumns, graph: FeedbackGraph | None) -> Floats:
         """Learn; return the probability of observing each loss, before the draw of the learner."""
         learn = self.life.state != "frozen"
-        self.counters.counts[UNLEARNED] += 0 if learn else len(slots)
+        if not learn:
+            self.counters.counts[UNLEARNED] += len(slots)
         frozen = [self.pending.baselines[slot] for slot in slots]
         rows, rounds = table[:, ROW], table[:, ROUND]
         self.keys.note_told(rows, told.paid)
         parts, after, observe = self.blocks.changing(rows), graph is not None, np.empty(told.losses.size)
-        offsets = np.array(told.offsets) if len(parts) > 1 else None
         for block, places, local in parts:
             if len(parts) == 1:
-                learned = block.tell(local, rounds, told.losses, told.offsets, graph, costs, learn=learn)
+                learned = block.tell(local, rounds, told, graph, learn=learn)
                 self.counters.told(told, learned, frozen, after=after)
                 return learned.observe
-            some, at = _some(told, offsets, places)
-            spent = costs and ToldCosts(costs.revealed[at], costs.own[places])
-            learned = block.tell(local, rounds[places], some.losses, some.offsets, graph, spent, learn=learn)
+            some, at = told.at(places)
+            learned = block.tell(local, rounds[places], some, graph, learn=learn)
             self.counters.told(some, learned, [frozen[place] for place in places.tolist()], after=after)
             observe[at] = learned.observe
         return observe
 
-    def _learn_means(
-        self, row: list[int], told: ToldColumns, graph: FeedbackGraph | None, costs: ToldCosts | None
-    ) -> None:
+    def _learn_means(self, row: list[int], told: ToldColumns, graph: FeedbackGraph | None) -> None:
         """Tell what a decision has revealed that was carried out with another arm: see `Agent.override`.
 
         It is in no count of what the learner has seen, since the arm was not drawn.
         """
         learn = self.life.state != "frozen"
         for block, _, rows in self.blocks.changing(np.array([row[ROW]])):
-            block.tell(rows, np.array([row[ROUND]]), told.losses, told.offsets, graph, costs, learn=learn)
+            block.tell(rows, np.array([row[ROUND]]), told, graph, learn=learn)
 
     def _observe_aside(self, slots: list[int], told: ToldColumns, graph: FeedbackGraph | None) -> Floats:
         """Return the probability of observing each loss of decisions that the learner did not make; NaN if unknown."""
@@ -858,12 +848,3 @@ class LiveExperiment:
 
 def _answer_size(event: Event) -> int:
     return len(event.key or "") + len(event.context or "") + len(event.data or b"")
-
-
-def _some(told: ToldColumns, offsets: Any, places: Integers) -> tuple[ToldColumns, Integers]:
-    """Return what some of the decisions have revealed, and where their losses are among all."""
-    sizes = np.diff(offsets)[places]
-    ends = np.append(0, np.cumsum(sizes))
-    at = np.repeat(offsets[places] - ends[:-1], sizes) + np.arange(ends[-1])
-    arms = [told.arms[place] for place in places.tolist()]
-    return ToldColumns(arms, told.reveals[at], ends.tolist(), told.losses[at], told.paid[places]), at

@@ -370,10 +370,10 @@ def write_settled(
             _ARM.pack(arm),
             _LOSS_HEAD,
             _SIZE.pack(8 * losses.size),
-            losses.astype("<f8", "C").tobytes(),
+            losses.astype(_TYPES[b"d"], copy=False).tobytes(),
         ]
         if observe is not None:
-            parts += (_OBSERVE_HEAD, _SIZE.pack(8 * observe.size), observe.astype("<f8", "C").tobytes())
+            parts += (_OBSERVE_HEAD, _SIZE.pack(8 * observe.size), observe.astype(_TYPES[b"d"], copy=False).tobytes())
         if costs is not None:
             parts.append(write_columns({"cost": costs}))
         return b"".join(parts)
