@@ -20,7 +20,6 @@ from sidelong.errors import (
     GraphError,
     LearnerError,
     LossError,
-    OutcomeError,
     ServiceError,
     UnknownDecisionError,
 )
@@ -153,7 +152,7 @@ def tell_euros(agents, euros):
         assert agent.scale == euros
         assert agent.tell(agent.ask(), {0.0: 80.0, np.int8(1): 250, np.float64(2): Fraction(1, 2)})
         decision = agent.ask()
-        with pytest.raises(OutcomeError, match="from 0 to 250"):
+        with pytest.raises(LossError, match="from 0 to 250"):
             agent.tell(decision, [0, 1, 251])
     return decision
 
@@ -172,7 +171,7 @@ def test_numbers_that_an_agent_takes_are_taken_elsewhere(service):
 def test_fractions_and_costs_of_ones_own_are_taken(service):
     euros = sl.outcomes.Scale(best=0, worst=250)
     there = service.create("euros", "exp3.g++", sl.graphs.complete(3), seed=4, scale=euros)
-    decision = tell_euros((there, service["euros"].scaled(euros)), euros)
+    decision = tell_euros((there, service["euros"]), euros)
     assert there.look_up(decision)["losses"] is None
     agent = service.create("plain", "exp3.g++", sl.graphs.complete(2))
     assert agent.scale is None

@@ -64,23 +64,17 @@ def test_outcomes_of_keys_too(server, service, scaled):
     assert experiment.state()["counts"]["told"] == (0 if scaled else 3)
 
 
-def test_what_the_client_has_scaled_is_not_scaled_by_the_service_again(server, service):
-    one = service[made(server)]
-    decision = one.ask()
-    with pytest.raises(LossError, match="without a scale"):
-        one.scaled(EUROS).tell(decision, [1.0] * decision.reveals.size)
-    many = service[made(server, keyed=True)]
-    batch = many.ask_many(["a", "b"])
-    for told in ((batch, np.ones(batch.reveals.size)), (table(batch),)):
-        with pytest.raises(LossError, match="without a scale"):
-            many.scaled(EUROS).tell_many(*told)
-        assert many.state()["counts"]["told"] == 0
-    assert many.tell_many(table(batch)) == 2  # numbers of the scale that the service knows
-    assert set(many.look_up(batch.ids[0])["losses"]) == {0.5}
-    elsewhere = service[made(server, scaled=False, keyed=True)].scaled(EUROS)
-    batch = elsewhere.ask_many(["a", "b"])
-    assert elsewhere.tell_many(table(batch)) == 2
-    assert set(elsewhere.look_up(batch.ids[0])["losses"]) == {0.5}
+def test_a_scale_is_kept_by_the_service_and_told_by_everyone(server, service):
+    made_here = service.create(f"p{next(_numbers)}", "exp3-set", ORDERS.graph, scale=EUROS, keyed=True)
+    elsewhere = service[made_here.name]  # as in another process
+    assert made_here.scale == elsewhere.scale == EUROS
+    assert service[made(server, scaled=False)].scale is None
+    for experiment in (made_here, elsewhere):
+        batch = experiment.ask_many(["a", "b"])
+        assert experiment.tell_many(table(batch)) == 2
+        assert set(experiment.look_up(batch.ids[0])["losses"]) == {0.5}
+    amounts = elsewhere.state()["amounts"]
+    assert (amounts["rounds"], amounts["total"], amounts["per_round"]) == (4, 4.0, 1.0)
 
 
 def test_the_client_that_awaits_says_so_too(server):

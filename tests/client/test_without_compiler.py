@@ -22,8 +22,8 @@ from sidelong.graphs.columns import each_of
 from sidelong.service.client import many, wire
 
 with sl.connect("http://127.0.0.1:1") as service:
-    experiment = service["orders"].scaled(sl.outcomes.Scale(best=0, worst=250))
-    assert experiment.scale.losses([125]) == [0.5]
+    assert service["orders"].name == "orders"
+assert sl.outcomes.Scale(best=0, worst=250).losses([125]) == [0.5]
 
 orders = sl.outcomes.StockOrders(4, holding=1, shortage=3)
 auction = sl.outcomes.FirstPrice([0.2, 0.4, 0.6, 0.8])

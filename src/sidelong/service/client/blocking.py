@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import httpx
 
 from sidelong.machine import replacing
+from sidelong.outcomes.scale import Scale
 from sidelong.service.client import many, wire
 from sidelong.service.client.decisions import Learned
 from sidelong.service.client.replies import Patience
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from sidelong.estimates import Estimates
     from sidelong.graphs import FeedbackGraph
-    from sidelong.outcomes import Revealed, Scale
+    from sidelong.outcomes import Revealed
     from sidelong.outcomes.revealed import Losses
     from sidelong.service.client.decisions import RemoteBatch, RemoteDecision
     from sidelong.service.client.plain import Log
@@ -93,7 +94,8 @@ class Service:
             expire_after: after how many seconds without feedback a decision expires; None: never.
             description: for people.
             labels: what to call each arm; those of the graph if none are given.
-            scale: as for `Agent`; other processes say `service[name].scaled(scale)`.
+            scale: as for `Agent`: the range of your own costs or scores, which the service keeps. Everybody then tells
+                numbers of it, and `state()["amounts"]` has totals and savings in its unit.
             certificate: as for `Agent`; `state()["certificate"]` has it.
             features: the names in the `context` of a decision that the learner sees: "glance" or "squarecb.g".
             holdout: an arm, and the share of rounds that follows it and not the learner; `state()["lift"]` says what
@@ -127,9 +129,8 @@ class Service:
         more |= wire.limits(ceiling, cost_bounds, overspend, ceiling_over)
         more |= {name: True for name, given in (("keyed", keyed), ("pooled", pooled)) if given}
         more |= {} if sticky is None else {"sticky": {"seconds": sticky}}
-        made = self[name].scaled(scale)
         self.do(wire.create(name, learner, graph, options, more))
-        return made
+        return self[name]
 
     def do(self, call: Question[T]) -> T:
         """Send a request, again where that may help, and return what its reply says."""
@@ -187,6 +188,12 @@ class Experiment(Named["Service"]):
         return int(state["round"])
 
     @property
+    def scale(self) -> Scale | None:
+        """Return the range of the numbers that `tell` takes; None if they are losses in [0, 1]."""
+        state = self.state()
+        return None if state["scale"] is None else Scale(**state["scale"])
+
+    @property
     def graph(self) -> FeedbackGraph:
         """Return the graph of each round that `ask` gets no other one for, of up to 500 arms and 5,000 edges."""
         return self._service.do(wire.drawing(self._name))
@@ -237,7 +244,7 @@ class Experiment(Named["Service"]):
         Returns:
             True if something was learned, False if the same was told before, or is learned when a sticky decision ends.
         """
-        return self._service.do(wire.tell(self._name, decision, losses, graph, self._scale, key, costs))
+        return self._service.do(wire.tell(self._name, decision, losses, graph, key, costs))
 
     def ask_many(
         self,
@@ -289,7 +296,7 @@ class Experiment(Named["Service"]):
             How many decisions were learned; those that were told the same before are left as they are. If `partial`,
             its ``problems`` has the error of each decision that was refused, by id.
         """
-        told = many.tell(self._name, decisions, losses, graph, self._scale, partial=partial, costs=costs)
+        told = many.tell(self._name, decisions, losses, graph, partial=partial, costs=costs)
         return Learned.together([self._service.do(each) for each in told])
 
     def override(self, decision: RemoteDecision | str, arm: int | str) -> RemoteDecision:
@@ -369,7 +376,7 @@ class Experiment(Named["Service"]):
                 `description`, `labels` and `expire_after`. What is not named stays as it is. See docs/life.md.
         """
         self._service.do(wire.change(self._name, wanted))
-        return self._called(wanted.get("name", self._name))
+        return type(self)(self._service, wanted.get("name", self._name))
 
     def changes(self) -> list[dict[str, Any]]:
         """Return who made the experiment and who changed what, oldest first."""
@@ -384,7 +391,7 @@ class Experiment(Named["Service"]):
             **wanted: any of `seed`, `description` and `holdout`, if they are to be others.
         """
         self._service.do(wire.clone(self._name, name, {"learned": learned, **wanted}))
-        return self._called(name)
+        return type(self)(self._service, name)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the agent as it stands to a file, from which `Agent.load` goes on."""

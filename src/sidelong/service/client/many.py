@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from sidelong.graphs import FeedbackGraph
-    from sidelong.outcomes import Scale
 
 
 #: Keys, losses in columns, and decisions of a table or without keys in one request.
@@ -145,17 +144,17 @@ def _by_graph(graph: Any, n: int) -> tuple[list[tuple[FeedbackGraph | None, list
 
 
 def tell(
-    name: str, decisions: Any, losses: Any, graph: Any, scale: Scale | None, *, partial: bool, costs: Any = None
+    name: str, decisions: Any, losses: Any, graph: Any, *, partial: bool, costs: Any = None
 ) -> Iterator[Question[Learned]]:
     """Tell the losses of decisions; each request reads how many it has learned."""
     table = decisions if losses is None else losses
     names = None if isinstance(table, RemoteBatch | RevealedColumns) else names_of(table)
     if names is None:
         has_keys = not isinstance(decisions, RemoteBatch) or decisions.has_keys
-        told = _in_columns(name, decisions, losses, graph, scale)
+        told = _in_columns(name, decisions, losses, graph)
     else:
         has_keys = False  # for all that is known here
-        told = _by_arm(table, names, decisions if losses is not None else None, graph, scale)
+        told = _by_arm(table, names, decisions if losses is not None else None, graph)
     if costs is not None:
         told = told._replace(costs=_costs(costs, told.losses.size))
     ends = np.append(0, np.cumsum(told.sizes))
@@ -197,17 +196,17 @@ class _Columns(NamedTuple):
     sizes: npt.NDArray[np.int64]
     losses: npt.NDArray[np.float64]
     graphs: tuple[list[FeedbackGraph], npt.NDArray[np.int64]] | None
-    plain: bool  #: whether these are losses: what is scaled here must not be scaled by the service
+    plain: bool = False  #: whether these are losses in [0, 1], which an experiment with a scale refuses
     reveals: list[str] | None = None  #: the arm of each loss, where they are not in the order of what is revealed
     costs: npt.NDArray[np.float64] | None = None  #: as losses, under a ceiling
 
 
-def _in_columns(name: str, decisions: Any, losses: Any, graph: Any, scale: Scale | None) -> _Columns:
+def _in_columns(name: str, decisions: Any, losses: Any, graph: Any) -> _Columns:
     """Return losses that are told one after the other, or what outcomes revealed."""
     ids = _ids(name, decisions)
     if isinstance(losses, RevealedColumns):
-        if graph is not None or scale is not None:
-            raise LossError("What was revealed has its graphs, and losses in [0, 1]: tell it alone, without a scale.")
+        if graph is not None:
+            raise LossError("What was revealed has its graphs: tell it alone.")
         if losses.arms.size != len(ids):
             raise LossError(f"This is what {losses.arms.size:,} plays revealed, of {len(ids):,} decisions.")
         graphs = list(losses.graph[0]), losses.graph[1]
@@ -227,10 +226,7 @@ def _in_columns(name: str, decisions: Any, losses: Any, graph: Any, scale: Scale
             f"Losses must be one for each of the {int(sizes.sum()):,} revealed arms of these {len(ids):,} decisions, "
             f"in the order of batch.reveals; {given.size:,} were given."
         )
-    values = given.astype(np.float64)
-    if scale is not None:
-        values = np.array(scale.losses(values.tolist()), np.float64)
-    return _Columns(ids, arms, sizes, values, shown, plain=scale is not None)
+    return _Columns(ids, arms, sizes, given.astype(np.float64), shown)
 
 
 def _ids(name: str, decisions: Any) -> list[str]:
@@ -243,7 +239,7 @@ def _ids(name: str, decisions: Any) -> list[str]:
     return [str(each) for each in decisions]
 
 
-def _by_arm(table: Any, names: list[str], decisions: Any, graph: Any, scale: Scale | None) -> _Columns:
+def _by_arm(table: Any, names: list[str], decisions: Any, graph: Any) -> _Columns:
     """Return a table of decision or key, arm and loss: by arm, so that the service sees what is missing."""
     if graph is not None:
         raise LossError("A table has no place for graphs: tell a batch with an array of losses, or what was revealed.")
@@ -265,14 +261,12 @@ def _by_arm(table: Any, names: list[str], decisions: Any, graph: Any, scale: Sca
         text = f"Decision {of[wrong]}: the loss of arm {arms[wrong]} must be a number, not {as_list(given)[wrong]!r}."
         raise LossError(text)
     values = given.astype(np.float64)
-    if scale is not None:
-        values = np.array(scale.losses(values.tolist()), np.float64)
     places = {id_: place for place, id_ in enumerate(dict.fromkeys(of))}
     whose = np.array([places[id_] for id_ in of], np.int64)
     order = np.argsort(whose, kind="stable")  # the rows of a decision one after the other
     sizes, reveals = np.bincount(whose, minlength=len(places)), [arms[row] for row in order.tolist()]
     costs = _costs(column(table, "cost", names), values.size)[order] if "cost" in names else None
-    return _Columns(list(places), None, sizes, values[order], None, scale is not None, reveals, costs)
+    return _Columns(list(places), None, sizes, values[order], None, reveals=reveals, costs=costs)
 
 
 def _costs(given: Any, n: int) -> npt.NDArray[np.float64]:

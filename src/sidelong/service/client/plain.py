@@ -19,7 +19,7 @@ from sidelong.tables import as_list
 
 if TYPE_CHECKING:
     from sidelong.graphs import FeedbackGraph
-    from sidelong.outcomes import Revealed, Scale
+    from sidelong.outcomes import Revealed
     from sidelong.outcomes.revealed import Losses
     from sidelong.service.client.decisions import RemoteDecision
 
@@ -102,12 +102,11 @@ def asked_of(
 
 
 def opened(
-    revealed: Revealed, graph: FeedbackGraph | None, decision: RemoteDecision | str, scale: Scale | None
+    revealed: Revealed, graph: FeedbackGraph | None, decision: RemoteDecision | str
 ) -> tuple[dict[int, float], FeedbackGraph]:
     """Return what an outcome revealed as losses by arm and the graph of the round, if it is one of this decision."""
-    if graph is not None or scale is not None:
-        what = "its graph" if graph is not None else "losses in [0, 1], so that the experiment needs no scale"
-        raise LossError(f"What was revealed has {what}: tell it alone.")
+    if graph is not None:
+        raise LossError("What was revealed has its graph: tell it alone.")
     if not isinstance(decision, str) and decision.carried_out != revealed.arm:
         raise LossError(
             f"This is what arm {revealed.arm} revealed, and decision {decision.id} plays arm {decision.carried_out}. "

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import quote, urlsplit
 from uuid import uuid4
 
@@ -89,33 +89,14 @@ class Question(Generic[T]):
 class Named(Generic[S]):
     """An experiment of a service, with or without `await`."""
 
-    def __init__(self, service: S, name: str, scale: Scale | None = None) -> None:
+    def __init__(self, service: S, name: str) -> None:
         self._service = service
         self._name = name
-        self._scale = scale
 
     @property
     def name(self) -> str:
         """What it is called."""
         return self._name
-
-    @property
-    def scale(self) -> Scale | None:
-        """The range of the numbers that `tell` takes; None if they are losses in [0, 1]."""
-        return self._scale
-
-    def scaled(self, scale: Scale | None) -> Self:
-        """Return the experiment, told with numbers of this scale. The service keeps losses, and does not know it.
-
-        An experiment that was made with a scale over HTTP is told numbers of that as they are, and refuses losses.
-        """
-        if scale is not None:
-            checked_scale(scale)
-        return type(self)(self._service, self._name, scale)
-
-    def _called(self, name: str) -> Self:
-        """Return the experiment under another name."""
-        return type(self)(self._service, name, self._scale)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._name} of {self._service!r}>"
@@ -155,20 +136,17 @@ def rarely(
     log: Log | None,
     scale: Scale | None,
 ) -> dict[str, Any]:
-    """Return what few experiments have. Numbers are sent as losses: the service does not know a client's scale."""
-
-    def losses(told: Any) -> list[float]:
-        return list(map(float, told)) if scale is None else list(scale.losses(told))
-
+    """Return what few experiments have."""
     found: dict[str, Any] = {} if holdout is None else {"holdout": _holdout(holdout)}
     if default_loss is not None:
-        found["default_loss"] = losses([default_loss])[0]
+        found["default_loss"] = float(default_loss)
     if prior is not None:
-        believed = [{"arm": arm, "mean": mean, "weight": weight} for arm, (mean, weight) in prior.items()]
-        found["prior"] = [{**each, "mean": losses([each["mean"]])[0]} for each in believed]
+        found["prior"] = [{"arm": arm, "mean": float(mean), "weight": weight} for arm, (mean, weight) in prior.items()]
     if log is not None:
-        columns = columns_of(log)
-        found["log"] = {**columns, "loss": losses(columns["loss"])} if "loss" in columns else columns
+        found["log"] = columns_of(log)
+    known = checked_scale(scale)
+    if known is not None:
+        found["scale"] = {"best": known.best, "worst": known.worst}
     return found
 
 
@@ -266,18 +244,16 @@ def tell(
     decision: RemoteDecision | str,
     losses: Losses | Revealed,
     graph: FeedbackGraph | None,
-    scale: Scale | None,
     key: str | None = None,
     costs: Losses | None = None,
 ) -> Question[bool]:
     """Tell the losses of a decision; reads whether they were learned."""
-    # What is scaled here must not be scaled once more: an experiment that was made with a scale refuses it.
-    content: dict[str, Any] = {"plain": True} if scale is not None or isinstance(losses, Revealed) else {}
+    content: dict[str, Any] = {}
     if isinstance(losses, Revealed):
-        content["arm"] = losses.arm  # for the service to compare: an id does not say which arm it plays
-        losses, graph = opened(losses, graph, decision, scale)
-        scale = None
-    content["losses"] = losses_of(losses if scale is None else scale.losses(losses))
+        # Losses in [0, 1], which an experiment with a scale refuses; the arm is for the service to compare.
+        content = {"plain": True, "arm": losses.arm}
+        losses, graph = opened(losses, graph, decision)
+    content["losses"] = losses_of(losses)
     if graph is not None:
         content["graph"] = graph_of(graph)
     if costs is not None:
