@@ -229,6 +229,24 @@ def test_equal_blocks_are_equal_bytes_in_whatever_order_their_graphs_came(databa
             assert one.digest() == two.digest()
 
 
+@pytest.mark.parametrize("keys", [None, KEYS[:1]], ids=["without keys", "keyed"])
+def test_decisions_that_wait_at_a_snapshot_keep_their_own_graphs(database, keys):
+    """Graphs that came in another order than they wait in: the agent numbers them by the former."""
+    graphs = [sl.graphs.star(4, hub=1), sl.graphs.cliques([2, 2]), sl.graphs.complete(4)]
+    with opened(database) as one:
+        one.create(keyed=keys is not None)
+        for graph in graphs:
+            one.tell(one.decide(keys=keys, graph=graph))
+        made = [one.decide(keys=keys, graph=graph) for graph in graphs[::-1]]
+        one.store.save(least=1)
+    with opened(database) as two:
+        for each in made:
+            two.tell(each)
+        with opened(database) as three:
+            lose_snapshots(three.database)
+            assert three.digest() == two.digest()
+
+
 @pytest.mark.parametrize("how", ["damaged", "gone"])
 def test_a_block_that_is_not_as_it_was_written_is_made_anew_from_the_journal(database, hooks, how):
     with opened(database) as bench:

@@ -638,13 +638,6 @@ class RowsOfKeys:
         return self._rounds.ids(self._pending(row, round_))
 
     @property
-    def graphs(self) -> list[FeedbackGraph]:
-        """The graphs of the file that `contents` describes: the own one, and those of pending decisions."""
-        pending = self._rounds.pending
-        used = np.unique(np.append(0, pending.graph[self._rounds.in_order()]))
-        return [self._rounds.bank.graphs[g] for g in used.tolist()]
-
-    @property
     def pending(self) -> tuple[Integers, Integers, Integers]:
         """The rows, rounds and drawn arms of all pending decisions, key after key, oldest first."""
         pending, slot = self._rounds.pending, self._rounds.in_order()

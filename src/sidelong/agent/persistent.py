@@ -59,6 +59,11 @@ class Persistent:
         """The names of those who have advised, in the order in which they came."""
         return self._setup.advisers
 
+    @property
+    def kept_graphs(self) -> list[FeedbackGraph]:
+        """The graphs in `contents`, in their order: the own one, and those of pending decisions."""
+        return self._rounds.kept_graphs
+
     def contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return everything, as the header and the arrays of a state file."""
         raise NotImplementedError

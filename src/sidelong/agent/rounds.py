@@ -339,6 +339,12 @@ class Rounds:
             live = self.pending.key[: self.used] >= 0
             self.pending.graph[: self.used][live] = self.bank.forget(self.pending.graph[: self.used][live])
 
+    @property
+    def kept_graphs(self) -> list[FeedbackGraph]:
+        """The graphs that a file has, in their order there: the own one, and those of pending decisions."""
+        used = np.unique(np.append(0, self.pending.graph[self.in_order()]))
+        return [self.bank.graphs[g] for g in used.tolist()]
+
     def in_order(self) -> Integers:
         """Return where decisions are pending, key after key, oldest first."""
         pending = self.pending

@@ -24,7 +24,6 @@ from sidelong.graphs.arrays import observe
 from sidelong.learners import catalogue
 from sidelong.outcomes.scale import Scale, ends_of
 from sidelong.service.store.counters import LearnedColumns, ToldColumns
-from sidelong.service.store.graphs import content_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -307,7 +306,7 @@ class FamilyBlock:
     @property
     def graphs(self) -> list[FeedbackGraph]:
         """The graphs in `contents`."""
-        return self.family.rows.graphs
+        return self.family.kept_graphs
 
     @property
     def key_bytes(self) -> int:
@@ -440,11 +439,8 @@ class AgentBlock:
 
     @property
     def graphs(self) -> list[FeedbackGraph]:
-        """The graphs in `contents`: the own one, and those of pending decisions."""
-        found: dict[str, FeedbackGraph] = {}
-        for graph in (self.agent.graph, *(each.graph for each in self.agent.pending)):
-            found.setdefault(content_of(graph), graph)
-        return list(found.values())
+        """The graphs in `contents`."""
+        return self.agent.kept_graphs
 
     def __len__(self) -> int:
         return 1
