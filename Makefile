@@ -31,6 +31,11 @@ $(VENV)/stamp-checks: $(VENV)/stamp
 	$(INSTALL) --group lint --group test
 	touch $@
 
+# Every worker of pytest would translate all packages and tests anew where none has done so. What cannot be collected, the tests report.
+$(VENV)/stamp-translated: $(VENV)/stamp-checks
+	@$(BIN)/pytest -q --collect-only >/dev/null 2>&1 || true
+	@touch $@
+
 demo: $(VENV)/stamp ## set up, then run the main job
 	$(BIN)/sidelong demo
 
@@ -45,7 +50,7 @@ IN_MEMORY := $(shell grep -s ' /dev/shm tmpfs ' /proc/mounts | grep -qv noexec &
 	[ $$(df --output=avail -BG /dev/shm | tail -n 1 | tr -dc 0-9) -ge 4 ] && echo TMPDIR=/dev/shm)
 
 # Only the files that have such tests: to read the others takes longer than to run these.
-interpreted: $(VENV)/stamp-checks
+interpreted: $(VENV)/stamp-translated
 	$(IN_MEMORY) NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q -n 2 --dist worksteal -m "interpreted and not nightly" $$(grep -rl mark.interpreted tests)
 
 quick:           ## before each commit, in a minute: style, types, imports, and the tests with the JIT off
