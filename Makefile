@@ -66,6 +66,7 @@ test:            ## all checks: those of quick, and the other tests with the JIT
 nightly: $(VENV)/stamp-checks packages build/generators/stamp build/litellm/stamp ## what takes an hour, once a night and before a release: kills, notebooks, generated clients, the site
 	sh tests/packages.sh nightly
 	$(IN_MEMORY) $(BIN)/pytest -q -n 2 --dist worksteal -m nightly -o faulthandler_timeout=0
+	$(IN_MEMORY) $(BIN)/pytest -q -n 2 --dist worksteal -m "hypothesis and not nightly" --hypothesis-profile nightly
 	$(MAKE) soak KILLS=100
 
 mutants: $(VENV)/stamp-checks packages ## see whether the tests catch each of the faults in tests/mutants; some with ONLY="name name"

@@ -12,8 +12,11 @@ import installed
 
 collect_ignore = ["routing"]  # test_litellm.py runs these where LiteLLM is
 os.environ["SIDELONG_BACKGROUND"] = "0"  # workers keep all cores busy, so that a second process helps none of them
-# The same examples in every run, and none that fails for want of time: the machine may do something else.
-settings.register_profile("suite", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+# The same examples in every run, and none that fails for want of time: the machine may do something else. A folder that
+# examples share does no harm. `make nightly` tries more of them, unless the test itself says how many.
+SUPPRESSED = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+settings.register_profile("suite", deadline=None, derandomize=True, max_examples=40, suppress_health_check=SUPPRESSED)
+settings.register_profile("nightly", settings.get_profile("suite"), max_examples=300)
 settings.load_profile("suite")
 
 

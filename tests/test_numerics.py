@@ -10,7 +10,7 @@ import mpmath
 import numba
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -42,7 +42,6 @@ SMALLEST_EXPONENT = -745.1332191019411  # the last x where e**x is above half th
 # A right generator fails a test of randomness for one seed in a million; ours are fixed.
 FAILURE = 1e-6
 
-quick = settings(deadline=None, max_examples=100)
 probabilities = st.floats(0, 1, exclude_max=True)
 
 
@@ -256,7 +255,6 @@ def test_total_is_close_to_the_exact_sum(n):
 
 @pytest.mark.interpreted
 @given(st.lists(st.floats(allow_nan=False), min_size=1, max_size=20))
-@quick
 def test_smallest(values):
     assert numerics.smallest(np.array(values)) == min(values)
 
@@ -311,7 +309,6 @@ def test_sample_takes_the_last_possible_arm_where_the_sum_stays_below(n, zeros):
 @given(
     st.lists(st.sampled_from([0.0, 0.0, 1e-300, 0.1, 1 / 3, 1.0]), min_size=1, max_size=140), probabilities, st.data()
 )
-@quick
 def test_sample_is_where_u_falls_and_never_an_impossible_arm(weights, u, data):
     weights[data.draw(st.integers(0, len(weights) - 1))] = 0.7
     p = np.array(weights) / math.fsum(weights)
@@ -327,7 +324,6 @@ def test_sample_is_where_u_falls_and_never_an_impossible_arm(weights, u, data):
 
 @pytest.mark.interpreted
 @given(st.lists(st.sampled_from([-math.inf, -1.0, -0.0, 0.0, 0.5, math.inf]), min_size=1, max_size=100), st.data())
-@quick
 def test_reorder_sorts_by_key_and_index(keys, data):
     before = data.draw(st.permutations(range(len(keys))))
     order = np.array(before, dtype=np.uint32)
@@ -339,7 +335,6 @@ def test_reorder_sorts_by_key_and_index(keys, data):
 
 @pytest.mark.interpreted
 @given(st.lists(st.floats(allow_nan=False), min_size=2, max_size=60), st.data())
-@quick
 def test_reorder_mends_an_order_that_nearly_holds(keys, data):
     order = np.array(sorted(range(len(keys)), key=lambda i: (keys[i], i)), dtype=np.uint32)
     spare = np.empty_like(order)

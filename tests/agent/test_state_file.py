@@ -43,7 +43,7 @@ KINDS = [
 
 
 @given(st.integers(0, 40), st.sampled_from(KINDS))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_a_resumed_agent_goes_on_with_the_same_bits(tmp_path_factory, stop, kind):
     path = tmp_path_factory.mktemp("state") / "agent.sidelong"
     learner, options = kind

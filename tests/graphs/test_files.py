@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sidelong import graphs
@@ -60,9 +60,6 @@ def test_what_is_saved_comes_back(tmp_path, graph, suffix):
     assert [entry.name for entry in tmp_path.iterdir()] == [path.name]
 
 
-@settings(
-    deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-)
 @given(
     st.integers(1, 30).flatmap(
         lambda n: st.tuples(st.just(n), st.sets(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1))))
@@ -143,9 +140,6 @@ def test_a_wrong_line_is_named(tmp_path, monkeypatch, block, text, line, message
     assert str(caught.value).startswith(f"{path}, line {line}: ")
 
 
-@settings(
-    deadline=None, max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-)
 @given(st.text("019 ,\t#\nx\r", max_size=40), st.sampled_from([5, 2**24]))
 def test_an_edge_list_means_what_its_lines_mean(tmp_path, text, block):
     """Compare with a reader that goes line by line."""

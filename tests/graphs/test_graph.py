@@ -13,7 +13,7 @@ from fractions import Fraction
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -69,7 +69,6 @@ def agrees(graph, matrix, seed=0):
     assert graph.observe_probabilities(p, arms).tolist() == P[arms].tolist()  # the same bits
 
 
-@settings(deadline=None, max_examples=70)
 @given(ranges(), st.integers(0, 1000))
 def test_intervals_and_arcs_agree_on_everything(pairs, seed):
     low, high = zip(*pairs, strict=True)
@@ -85,7 +84,6 @@ def test_intervals_and_arcs_agree_on_everything(pairs, seed):
     assert graph.with_self_loops() == graph.as_arcs().with_self_loops()
 
 
-@settings(deadline=None, max_examples=60)
 @given(matrices())
 def test_any_matrix_comes_back(matrix):
     graph = FeedbackGraph.from_matrix(matrix)
@@ -130,7 +128,6 @@ def test_symmetry_of_all_small_intervals():
     assert found > 10
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=6), st.integers(0, 50), st.integers(0, 50))
 def test_symmetry_of_intervals_that_nearly_have_it(sizes, arm, other):
     graph = graphs.cliques(sizes)
@@ -143,7 +140,6 @@ def test_symmetry_of_intervals_that_nearly_have_it(sizes, arm, other):
 
 
 @pytest.mark.interpreted
-@settings(deadline=None, max_examples=40)
 @given(ranges(60), st.integers(0, 10**6))
 def test_rare_arms_are_not_lost_behind_frequent_ones(pairs, seed):
     low, high = zip(*pairs, strict=True)

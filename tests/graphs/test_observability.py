@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sidelong import graphs
@@ -69,7 +69,6 @@ def test_it_cannot_be_changed():
         seen.weak_arms[0] = 0
 
 
-@settings(max_examples=200)
 @given(
     st.integers(1, 6).flatmap(
         lambda n: st.lists(st.lists(st.booleans(), min_size=n, max_size=n), min_size=n, max_size=n)
@@ -90,7 +89,6 @@ def test_it_follows_the_definition(matrix):
         assert seen.arm == next(iter(unobservable or weak), None)
 
 
-@settings(max_examples=100)
 @given(
     st.integers(1, 6).flatmap(
         lambda n: st.lists(st.lists(st.booleans(), min_size=n, max_size=n), min_size=n, max_size=n)

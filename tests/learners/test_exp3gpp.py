@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import naive
@@ -119,7 +119,6 @@ def after(history):
 
 
 @given(histories())
-@settings(max_examples=300, deadline=None)
 def test_proposition_1(history):
     """The exploration set dominates, is strongly independent, and covers each arm by one of no larger gap."""
     A = history[0]
@@ -132,7 +131,6 @@ def test_proposition_1(history):
 
 
 @given(histories())
-@settings(max_examples=300, deadline=None)
 def test_probabilities_are_a_distribution_with_its_share_of_exploration(history):
     stepper = after(history)
     assert math.fsum(stepper.p) == pytest.approx(1, abs=1e-12)
@@ -142,7 +140,6 @@ def test_probabilities_are_a_distribution_with_its_share_of_exploration(history)
 
 
 @given(histories())
-@settings(max_examples=300, deadline=None)
 def test_every_arm_is_observed_as_often_as_the_proof_needs(history):
     """P_i >= o_{t,i}; the slack is what rounding may take."""
     stepper = after(history)
@@ -152,7 +149,6 @@ def test_every_arm_is_observed_as_often_as_the_proof_needs(history):
 
 
 @given(histories(most_arms=6))
-@settings(max_examples=150, deadline=None)
 def test_theta_is_between_1_and_the_largest_acyclic_set(history):
     stepper = after(history)
     stepper.update(int(np.argmax(stepper.p)), [0.5] * stepper.graph.n_arms)
@@ -161,7 +157,6 @@ def test_theta_is_between_1_and_the_largest_acyclic_set(history):
 
 
 @given(histories())
-@settings(max_examples=100, deadline=None)
 def test_the_estimate_is_unbiased(history):
     """Over the draw, enumerated, each arm's estimate grows by its loss."""
     A, weights = history[0], history[3]
@@ -175,7 +170,6 @@ def test_the_estimate_is_unbiased(history):
 
 
 @given(st.data())
-@settings(max_examples=60, deadline=None)
 def test_arcs_and_intervals_give_the_same_trajectory(data):
     K = data.draw(st.integers(2, 8))
     low = [data.draw(st.integers(0, i)) for i in range(K)]

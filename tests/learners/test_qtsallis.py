@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import naive
@@ -42,7 +42,6 @@ def test_golden_weights(q, golden):
     st.floats(0.5, 0.93),
     st.one_of(st.floats(-10, 10), st.floats(-1e12, 1e12)),
 )
-@settings(max_examples=300, deadline=None)
 def test_weights_solve_their_equation_wherever_newton_begins(L, eta, q, u):
     p = weights(L, eta, q, u)
     assert math.fsum(p) == pytest.approx(1, abs=1e-13)

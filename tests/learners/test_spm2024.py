@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import naive
@@ -61,7 +61,6 @@ def test_one_power_is_the_step_of_tsallis_inf_and_of_q_tsallis():
     st.one_of(st.floats(-10, 10), st.floats(-1e12, 1e12)),
     st.floats(-300, 0),
 )
-@settings(max_examples=200, deadline=None)
 def test_weights_solve_their_equation_wherever_newton_begins(L, b, a, b_other, u, log_p):
     p = weights(L, b, a, b_other, u, log_p)
     assert math.fsum(p) == pytest.approx(1, abs=1e-13)

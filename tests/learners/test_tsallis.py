@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import naive
@@ -40,7 +40,6 @@ def test_golden_weights_of_the_other_estimator():
     st.integers(1, 10**12),
     st.floats(-1e6, 1e6),
 )
-@settings(max_examples=300, deadline=None)
 def test_weights_solve_their_equation(L, t, shift):
     p = weights(L, t)
     assert math.fsum(p) == pytest.approx(1, abs=1e-13)

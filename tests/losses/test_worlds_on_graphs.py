@@ -2,7 +2,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import sidelong as sl
@@ -95,7 +95,6 @@ def test_lower_bound_on_a_given_set():
     assert set_of(sl.losses.lower_bound(sl.graphs.self_loops(5), gap=0.1, independent_set=(4, 1))) == {1, 4}
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.integers(1, 9), st.data())
 def test_the_greedy_set_is_independent_and_cannot_grow(n, data):
     edges = data.draw(st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)), max_size=3 * n))

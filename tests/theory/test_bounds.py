@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sidelong import theory
@@ -14,7 +14,6 @@ gaps_lists = st.lists(st.floats(1e-3, 1), min_size=1, max_size=60).map(lambda ga
 
 
 @given(gaps_lists, st.floats(1, 1e30), st.floats(0, 1))
-@settings(max_examples=200, deadline=None)
 def test_theorems_3_and_4_hold_as_printed_because_their_constants_leave_room(gaps, T, part):
     """The slip of the proof (E10) makes a term too small, and 81 for 80, or 181 for 180, pays for it."""
     K = len(gaps)
@@ -30,7 +29,6 @@ def test_theorems_3_and_4_hold_as_printed_because_their_constants_leave_room(gap
 
 
 @given(st.integers(2, 500), st.floats(1e-3, 1), st.floats(0, 1), st.floats(320, 1e4))
-@settings(max_examples=200, deadline=None)
 def test_t_min_is_where_the_two_rates_meet(K, gap, part, beta):
     lambda_ = 1 + part * (K - 1)
     t = theory.t_min(K=K, gap=gap, lambda_=lambda_, beta=beta)

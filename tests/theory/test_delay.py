@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sidelong import theory
@@ -17,7 +17,6 @@ sums = st.floats(0, 1e9)
 
 
 @given(st.integers(2, 1000), st.floats(1e-9, 10), sums, sums, sums, st.integers(0, 10**6), st.integers(0, 10**6))
-@settings(max_examples=100, deadline=None)
 def test_what_happened(K, rate, theta, late, exploration, initial, untold):
     found = delay.exp3_set_so_far(K=K, rate=rate, rated_theta=theta, rated_delay=late, untold=untold)
     assert agree(found, formulas.delay_set_so_far(K, rate, theta, late, untold))
@@ -34,7 +33,6 @@ def test_what_happened(K, rate, theta, late, exploration, initial, untold):
 
 
 @given(st.integers(2, 1000), st.integers(1, 10**9), st.floats(0, 1), st.floats(0, 1), st.floats(0.1, 10))
-@settings(max_examples=100, deadline=None)
 def test_the_closed_bounds(K, T, theta, late, m):
     theta_sum, D = theta * K * T, late * T * T / 2
     about = {"K": K, "T": T, "theta_sum": theta_sum, "delay_sum": D, "given_up": 3, "eta_scale": m}

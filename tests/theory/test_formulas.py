@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mpmath import mpf
 
@@ -48,7 +48,6 @@ def some_sum(gaps, size):
 
 
 @given(games(), positive, betas, st.floats(1, 1e6))
-@settings(max_examples=150, deadline=None)
 def test_the_paper_against_any_adversary(game, gap, beta, total):
     K, T, alpha, mas, strong = game
     assert agree(theory.theorem_2(K=K, T=T, strong_independence=strong), formulas.theorem_2(K, T, strong))
@@ -67,7 +66,6 @@ def test_the_paper_against_any_adversary(game, gap, beta, total):
 
 
 @given(worlds(), horizons, betas, st.booleans())
-@settings(max_examples=150, deadline=None)
 def test_the_paper_in_a_stochastic_world(world, T, beta, printed):
     gaps, strong = world
     W = some_sum(gaps, strong)
@@ -81,7 +79,6 @@ def test_the_paper_in_a_stochastic_world(world, T, beta, printed):
 
 
 @given(worlds(), st.lists(st.integers(1, 30), min_size=1, max_size=40), betas, st.booleans())
-@settings(max_examples=150, deadline=None)
 def test_theorem_4_tries_every_number_of_rounds_to_strike_out(world, numbers, beta, printed):
     gaps, _ = world
     rounds = {}
@@ -104,7 +101,6 @@ def test_theorem_4_leaves_out_a_few_dense_rounds():
 
 
 @given(arms, st.floats(10, 1e15), positive, st.floats(3, 8), st.booleans())
-@settings(max_examples=150, deadline=None)
 def test_the_lemmas_on_gaps(K, t, gap, gamma, printed):
     beta = 64 * (gamma + 1)
     found = theory.lemma_1_upper(K=K, t=t, gamma=gamma, as_printed=printed)
@@ -124,7 +120,6 @@ def test_the_lemmas_on_gaps(K, t, gap, gamma, printed):
 
 
 @given(st.floats(2, 9), st.floats(1, 1e9), st.floats(0.01, 0.99), st.floats(7.5, 1e30), st.booleans())
-@settings(max_examples=100, deadline=None)
 def test_series_and_inequalities(gamma, m, part, c, printed):
     found = theory.lemma_2(gamma=gamma, m=m, as_printed=printed)
     assert agree(found, formulas.lemma_2(gamma, m, printed=printed))
@@ -140,7 +135,6 @@ def test_series_and_inequalities(gamma, m, part, c, printed):
 
 
 @given(games(), st.floats(0, 1))
-@settings(max_examples=150, deadline=None)
 def test_the_rivals_against_any_adversary(game, part):
     K, T, alpha, mas, strong = game
     spread = 1 + part * (alpha - 1)
@@ -174,7 +168,6 @@ def test_the_rivals_against_any_adversary(game, part):
 
 
 @given(games(), st.booleans())
-@settings(max_examples=100, deadline=None)
 def test_exp3_g_without_a_horizon(game, all_loops):
     K, T, alpha, mas, d = game
     for numbers in ((d, mas, alpha), (0, mas, alpha), (d, 0, 0)):
@@ -186,7 +179,6 @@ def test_exp3_g_without_a_horizon(game, all_loops):
 
 
 @given(games(), st.floats(1e-9, 1), st.floats(1e-9, 0.5))
-@settings(max_examples=150, deadline=None)
 def test_the_rivals_with_high_probability(game, failure, delta):
     K, T, alpha, d, _ = game
     found = rivals.luo_2023(K=K, T=T, independence=alpha, failure=failure, delta=delta)
@@ -197,7 +189,6 @@ def test_the_rivals_with_high_probability(game, failure, delta):
 
 
 @given(worlds(), horizons, st.data())
-@settings(max_examples=100, deadline=None)
 def test_the_rivals_in_a_stochastic_world(world, T, data):
     gaps, strong = world
     groups = data.draw(st.lists(st.integers(-3, 5), min_size=len(gaps), max_size=len(gaps)))
@@ -213,7 +204,6 @@ def test_the_rivals_in_a_stochastic_world(world, T, data):
 
 
 @given(games(), positive, st.floats(0, 1e6))
-@settings(max_examples=100, deadline=None)
 def test_the_theorems_of_glance(game, gap, corruption):
     K, T, revealed, mas, first = game
     graph = {"acyclic": mas, "revealed": revealed, "first": first}
@@ -224,7 +214,6 @@ def test_the_theorems_of_glance(game, gap, corruption):
 
 
 @given(st.floats(0, 1), st.floats(0.001, 0.999), st.floats(-1e-3, 1e-3))
-@settings(max_examples=300, deadline=None)
 def test_the_relative_entropy_also_of_means_that_are_close(p, q, difference):
     assert agree(lower.relative_entropy(p, q), formulas.relative_entropy(p, q)) or abs(p - q) < 1e-9
     near = min(1.0, max(0.0, q + difference))
