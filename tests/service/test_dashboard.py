@@ -200,7 +200,7 @@ def test_the_graph_calls_arms_by_their_labels(browser, served, service, width):
 
 
 def test_keys_are_shown_by_search_the_worst_first_and_in_one_distribution(browser, served, service):
-    shop = service.create("shop", "exp3.g++", sl.graphs.nested(3), seed=1, keyed=True)
+    shop = service.create("shop", "exp3.g++", sl.graphs.nested(3), seed=1, keyed=True, labels=["none", "one", "two"])
     batch = shop.ask_many(["bread", "milk", "apples"])
     losses = [
         loss for loss, n in zip((0.2, 0.9, 0.4), batch.offsets[1:] - batch.offsets[:-1], strict=True) for _ in range(n)
@@ -214,8 +214,10 @@ def test_keys_are_shown_by_search_the_worst_first_and_in_one_distribution(browse
         assert page.locator("#keys-costs rect").count() == 20
         assert not page.locator("#guarantee").is_visible()
         titles = page.locator("#arms th").all_inner_texts()[:-1]  # the last one is drawn
-        assert titles == ["arm", "plays", "observed", "cost", "95 % interval"]
-        shown = page.locator("#arms tr[data-arm]").first.locator("td").nth(3).inner_text()
+        assert titles == ["arm", "label", "plays", "observed", "cost", "95 % interval"]
+        best = {page.locator(f'#keys tr[data-key="{key}"] td').nth(3).inner_text() for key in rows}
+        assert best <= {"none", "one", "two"}  # and no numbers in place of labels
+        shown = page.locator("#arms tr[data-arm]").first.locator("td").nth(4).inner_text()
         assert shown == f"{shop.state()['arms']['items'][0]['mean']:.3f}"
         wait_for_count(page, "keys", 3)
         page.locator("#keys-search").fill("br")
@@ -581,6 +583,8 @@ def test_whom_keys_trust_is_drawn_over_time(browser, served, service, pooled):
         means = {each: (shares[0][each] + shares[1][each]) / 2 for each in ("forecast", "habit")}
         assert {each: values[-1] or values[-2] for each, values in rates["trust"].items()} == pytest.approx(means)
         assert means["forecast"] > 0.9
+        answer = wait(seen.page, '#answers [data-figure="trusts"] dd', "forecast").inner_text()
+        assert "of its choice, in the mean of the keys" in answer
         assert fine(seen)
 
 
@@ -622,4 +626,5 @@ def test_whom_it_trusts_is_drawn_over_time(browser, served, service):
         rows = page.locator("#trust tbody tr").evaluate_all(cells)
         assert rows == [row["name"] + row["verdict"] for row in state["advisers"]]
         assert list(shares) == ["forecast", "habit"]
+        wait(page, '#answers [data-figure="trusts"] dd', re.compile(r"^forecast\s*[0-9.]+ % of its choice$"))
         assert fine(seen)

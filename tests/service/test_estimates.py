@@ -174,6 +174,14 @@ def test_a_learner_that_draws_without_probabilities_has_no_estimates(bench):
     assert (found.regret.estimate, found.regret.low, found.regret.best_arm) == (None, None, None)
 
 
+def test_a_sentence_about_an_arm_has_its_label():
+    said = "Arm 1 was seen in 2 of 11 rounds, in which arm 1 and arm 12 were there."
+    assert estimates.called(said, 1, ["mini", r"large\1"]) == said.replace("Arm 1 ", r"large\1 ").replace(
+        "arm 1 ", r"large\1 "
+    )
+    assert estimates.called(said, 1, None) == estimates.called(said, None, ["mini", "large"]) == said
+
+
 def test_the_certificate_of_an_experiment_is_its_agents_and_narrows_the_regret(bench):
     """Decisions that expire were carried out, and count as the worst; those that were cancelled were not."""
     graph, rng = sl.graphs.nested(4), np.random.default_rng(3)

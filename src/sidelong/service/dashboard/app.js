@@ -164,7 +164,7 @@ const refresh = {
       if (advised) $("trust").replaceChildren(...trust(minutes, found.keys), found.advisers ? panels.advisers(found.advisers) : "");
       show($("spending-panel"), found.spending !== null);
       if (found.spending) $("spending").replaceChildren(...spending(found.spending));
-      display(now, found);
+      display(now, found, minutes.trust);
     } catch (error) {
       if (shown === now) throw error; // else it is about what nobody looks at any more
     } finally {
@@ -186,14 +186,14 @@ async function ask(now) {
   return { ...first, table };
 }
 
-function display(now, found) {
+function display(now, found, trust) {
   now.state = found;
   panels.title(found);
   life.display(found, address(now.name), may("admin"));
   panels.alarms(found.alarms);
   if (found.guarantee !== null) panels.guarantee(found.guarantee, found.round);
   keys.offer(address(now.name), found).catch(trouble);
-  panels.numbers(found);
+  panels.numbers(found, trust);
   context.offer(found.features, found.keys);
   const listed = $("experiments").querySelector("[aria-current] .what"); // which is asked for less often
   if (listed) write(listed, size(found.graph.n_arms, found.counts));

@@ -27,7 +27,7 @@ export async function offer(address, found) {
   if (number !== asked) return;
   write($("keys-hint"), said(page));
   $("keys-costs").replaceChildren(page.distribution.keys ? bars(page.distribution.bins) : "");
-  $("keys").replaceChildren(table(page.items));
+  $("keys").replaceChildren(table(page.items, found.labels));
 }
 
 function said({ total, items, distribution: { keys, mean, quantiles } }) {
@@ -56,7 +56,7 @@ function bars(bins) {
   );
 }
 
-function table(items) {
+function table(items, labels) {
   const heads = ["key", "decided", "told", "cheapest arm", "cost"].map((title) => h("th", { scope: "col", class: MORE.has(title) ? "more" : null }, title));
   const plot = h("th", { class: "plot", scope: "col", "aria-label": "drawn, from 0 to 1" }, scale());
   const rows = items.map(({ key, decided, told, best, cost }) =>
@@ -66,7 +66,7 @@ function table(items) {
       h("td", { class: "label" }, String(key)),
       h("td", { class: "more" }, count(decided)),
       h("td", {}, count(told)),
-      h("td", { class: "more" }, best === null ? "–" : `arm ${best}`),
+      h("td", { class: "more" }, best === null ? "–" : labels?.[best] ?? `arm ${best}`),
       h("td", {}, number(cost, 3)),
       h("td", { class: "plot" }, cost === null ? "" : interval({ value: cost })),
     ),

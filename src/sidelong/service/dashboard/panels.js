@@ -63,16 +63,31 @@ function promised({ proved, worth_from: worth }) {
 }
 
 /** What people want to know first; then what became of decisions, the regret and the sample ratio check. */
-export function numbers(found) {
-  $("answers").replaceChildren(...answers(found).map(figure));
+export function numbers(found, trust) {
+  $("answers").replaceChildren(...answers(found, trust).map(figure));
   $("numbers").replaceChildren(...figures(found).map(figure));
 }
 
-/** Which arm wins and how sure that is, what is saved, what is spent, and whether anything is wrong. */
-function answers(found) {
+/** Which arm wins and how sure that is, what is saved, what is spent, whom it trusts, and whether anything is wrong. */
+function answers(found, trust) {
   const { alarms: wrong, spending } = found;
   const well = wrong.length ? [some(wrong.length, "alarm"), "see above", true] : ["nothing", "no check has failed"];
-  return [winner(found), gained(found), ...(spending ? [spentOf(spending)] : []), ["anything wrong?", ...well]];
+  const shares = followed(found, trust);
+  const more = [...(spending ? [spentOf(spending)] : []), ...(shares.length ? [trusted(shares, found.keys)] : [])];
+  return [winner(found), gained(found), ...more, ["anything wrong?", ...well]];
+}
+
+/** The share of the learner's own choice that follows each adviser; of keys, the mean of those that were told last. */
+function followed({ advisers: known }, trust) {
+  if (known !== null) return known.map(({ name, trust: share }) => [name, share]);
+  const last = Object.entries(trust).map(([name, shares]) => [name, shares.findLast((share) => share !== null) ?? null]);
+  return last.filter(([, share]) => share !== null);
+}
+
+function trusted(shares, keys) {
+  const own = ["itself", 1 - shares.reduce((sum, [, share]) => sum + share, 0)];
+  const [name, share] = [...shares, own].reduce((a, b) => (b[1] > a[1] ? b : a));
+  return ["trusts", name, `${percent(share)} of its choice${keys === null ? "" : ", in the mean of the keys that were told last"}`];
 }
 
 function winner({ best, arms, keys }) {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,6 +32,8 @@ from sidelong.service.store.counters import HIDDEN, UNWEIGHED
 from sidelong.service.store.journal import Kind
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy.typing as npt
 
     from sidelong.evaluation.intervals import Interval
@@ -201,7 +204,13 @@ def certificate(experiment: LiveExperiment, agent: Decider) -> CertificateState 
         return None
     found, labels = agent.certificate(), experiment.life.labels
     shown = {part: getattr(found, part) for part in CertificateState.model_fields if part != "label"}
+    shown["why"] = called(found.why, found.arm, labels)
     return CertificateState(**shown, label=labels[found.arm] if labels else None)
+
+
+def called(said: str, arm: int | None, labels: Sequence[str] | None) -> str:
+    """Return a sentence about an arm in which it goes by its label, if it has one."""
+    return said if arm is None or not labels else re.sub(rf"\b[Aa]rm {arm}\b", lambda _: labels[arm], said)
 
 
 def world(experiment: LiveExperiment, agent: Decider) -> WorldState | None:
@@ -210,9 +219,7 @@ def world(experiment: LiveExperiment, agent: Decider) -> WorldState | None:
         found, labels = agent.health(), experiment.life.labels
     except EvaluationError:
         return None
-    shown, said = found._asdict(), str(found)
-    if labels and found.arm is not None:
-        said = said.replace(f"arm {found.arm} ", f"{labels[found.arm]} ")
+    shown, said = found._asdict(), called(str(found), found.arm, labels)
     return WorldState(**{name: shown[name] for name in ("turned", "arm", "above", "below", "level")}, said=said)
 
 

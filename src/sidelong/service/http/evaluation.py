@@ -14,6 +14,7 @@ from sidelong.graphs.makers import makers
 from sidelong.learners import catalogue
 from sidelong.service.http import export
 from sidelong.service.http.endpoints import Endpoints, Reply
+from sidelong.service.http.estimates import called
 from sidelong.service.http.messages import Arm, Body
 from sidelong.service.http.messages.decisions import ProductKey  # noqa: TC001  # pydantic reads the annotations
 from sidelong.service.http.problems import for_temporary_files, invalid
@@ -178,6 +179,7 @@ def _evaluate(server: Server, name: str, body: EvaluationRequest) -> dict[str, A
         found = {key: evaluation.evaluate_distribution(log, pi, body.confidence) for key, pi in mixed.items()}
         regret = evaluation.regret(log, body.confidence)
         certificate = evaluation.certificate(log, body.confidence).row()
+        certificate["why"] = called(certificate["why"], certificate["arm"], labels)
     except EvaluationError as error:
         path = None if body.distribution is None else "body.distribution"
         raise invalid(str(error), path) from error
