@@ -207,7 +207,11 @@ class Agent(OneKey, Persistent):
 
     def _read_advice(self, given: Any, shown: FeedbackGraph) -> np.ndarray | None:
         """Return the advice of all advisers, one after the other; None if there are none. New ones join now."""
-        setup, rows = self._rounds.setup, advising.read_one(given, self._graph)
+        return self._lay_out(advising.read_one(given, self._graph), shown)
+
+    def _lay_out(self, rows: dict[str, np.ndarray], shown: FeedbackGraph) -> np.ndarray | None:
+        """Return rows of advice by name as one."""
+        setup = self._rounds.setup
         new = advising.new_names(setup.learner, setup.advisers, rows)
         if setup.incumbent:
             advising.check_incumbent(setup.incumbent, rows, [shown])

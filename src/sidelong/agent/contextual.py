@@ -125,9 +125,8 @@ class ContextualAgent(Agent):
         regressor = self._regressor
         kept = regressor.read(x)
         if regressor.advisers:
-            rows = advising.by_name(advice)
+            rows = advising.read_one(advice, self._graph)
             advising.check_names(rows, regressor.advisers)
-            advising.read_one(rows, self._graph)  # it is refused before the features are kept
         elif advice is not None:
             raise AdviceError(f"{self.learner} takes no advice. Use glance.")
         if not regressor.kind:
@@ -135,8 +134,7 @@ class ContextualAgent(Agent):
         f = regressor.predictions(kept)
         given: Any = f[0]
         if regressor.advisers:
-            best = zip(regressor.advisers, best_arms(f, shown), strict=True)
-            given = self._read_advice(rows | {name: row if row.any() else None for name, row in best}, shown)
+            given = self._lay_out(rows | dict(zip(regressor.advisers, best_arms(f, shown), strict=True)), shown)
         made = self._decide(shown, place, given, kept)
         return made.with_features(kept)
 
