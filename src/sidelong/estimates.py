@@ -34,8 +34,8 @@ _DENOMINATOR = (
 class Estimates(NamedTuple):
     """What an agent knows about each arm."""
 
-    #: The mean of the losses it was told; NaN for an arm of which it was told none. Where the outcome decided which
-    #: losses were revealed, each counts with one over the probability that it would be.
+    #: The mean of the losses it was told; NaN for an arm of which it was told none. Where outcomes decide which losses
+    #: are revealed, only those count that could not have been hidden, and arms are compared by the same rounds.
     means: Floats
     counts: Counts  #: how many losses that are
     spreads: Floats  #: their standard deviation; NaN for fewer than two
@@ -43,7 +43,7 @@ class Estimates(NamedTuple):
     weights: Floats  #: the probability that the next `ask` would play it
     labels: tuple[str, ...] | None = None  #: what the graph calls the arms
     retired: tuple[int, ...] = ()  #: the arms that are not played any more
-    effective: Floats | None = None  #: of how many losses of equal weight the means would be as sure; counts if None
+    effective: Counts | None = None  #: how many losses are in the means; counts if None
 
     @property
     def best(self) -> int | None:

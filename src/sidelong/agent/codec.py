@@ -214,7 +214,7 @@ def read(
     rows = (n,)
     scale, told = arrays["rows.scale"], arrays["rows.told"]
     long = np.empty((), np.int64)
-    observers = setup.observers() if arrays["observers.weights"].shape == (n, 0) else setup.observers().weighed()
+    observers = setup.observers() if arrays["observers.sure"].shape == (n, 0) else setup.observers().selecting()
     read_observers = {
         name: read_array(path, f"observers.{name}", arrays, like, rows, observing.RANGES[name])
         for name, like in observers._asdict().items()

@@ -92,6 +92,7 @@ class KeyArrays(NamedTuple):
     rows: Rows  #: one of them, whose `state` is the memory that the state lies in
     observers: Observers
     scratch: Scratch
+    graph: GraphArrays  #: the own one
     initial: int  #: how many initial rounds there are
 
 
@@ -188,8 +189,7 @@ def count_round(
 def learn(
     params: Any,
     state: Any,
-    graph: GraphArrays,
-    asked: GraphArrays,
+    graphs: tuple[GraphArrays, GraphArrays, GraphArrays],
     drawn: DrawnRound,
     observers: Observers,
     scratch: Scratch,
@@ -198,11 +198,12 @@ def learn(
 ) -> None:
     """Learn the losses in `scratch`, and count them; `last` is the last round that was drawn.
 
-    The graph is that of the outcome, which may be another than the one that was `asked` with.
+    The graphs are that of the outcome, the one that was asked with, which may be another, and the own one.
 
     A decision that was carried out with another arm than the drawn one teaches the means what that arm revealed. The
     learner lets go of it: its estimates are without bias only for arms that it drew itself.
     """
+    graph, asked, _ = graphs
     absent = mark_present(graph, scratch.present)
     P, given = scratch.P, scratch.losses
     if observers.spending.size > 0:
@@ -221,7 +222,7 @@ def learn(
             known = False
         else:
             chances(graph, drawn.arm, drawn.p, P)
-    note_told(observers, graph, drawn, scratch.losses, P, known, foreseen)
+    note_told(observers, graphs, drawn, scratch.losses, P, scratch.P, known, foreseen)
     if drawn.carried != drawn.arm:
         note_dropped(observers.delays, drawn, OVERRIDDEN)
         count_round(observers, graph, drawn, scratch.losses, NO_FEEDBACK, scratch.P)
@@ -335,10 +336,8 @@ def tell_one(
     losses = own.scratch.losses
     found = check(losses, 0, given, due, best, worst, BINARY)
     if found == FITS:
-        rows = own.rows
-        learn(
-            own.params, own.state, shown, before, drawn, row_of(own.observers, 0), own.scratch, rows.round[0], foreseen
-        )
+        rows, graphs = own.rows, (shown, before, own.graph)
+        learn(own.params, own.state, graphs, drawn, row_of(own.observers, 0), own.scratch, rows.round[0], foreseen)
         of_losses, of_arms = hash_one(losses.view(np.uint64), shown.targets[first : first + due], 0, due, graph_key)
         remember(rows, 0, drawn.t, due, of_losses, of_arms)
         unlink(rows, pending, slot)
@@ -509,8 +508,7 @@ def tell_many(
         learn(
             params,
             workspace.state,
-            graph,
-            before,
+            (graph, before, select(bank, 0)),
             drawn,
             row_of(observers, row),
             workspace.scratch,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from sidelong._jit import kernel
+from sidelong._jit import kernel, rare_kernel
 from sidelong.agent.ceiling import HIGHEST, PRICE, SHARED, UNIT
 from sidelong.errors import EvaluationError
 from sidelong.evaluation.advisers import SIZE, assess_advisers, judge
@@ -63,7 +63,8 @@ if TYPE_CHECKING:
     LOGGED,
     PRIOR,
     SELECTED,
-) = range(16)
+    HIDDEN,
+) = range(17)
 #: What is summed of each told round, by the names of what a learner traces.
 TRACED = ("learning_rate", "theta", "exploration_mass")
 
@@ -87,15 +88,17 @@ drawn_round: Callable[[tuple[Any, ...]], DrawnRound] = partial(tuple.__new__, Dr
 class Observers(NamedTuple):
     """The arrays of all observers."""
 
-    # Of the losses of each arm that were told. A loss counts with weight 1 where the graph was known before the draw.
-    # Where the outcome decided what was revealed, it counts with 1 / P: large orders are seen on days of low demand,
-    # say, and their plain mean would be of selected days. A family for whose keys this never happened keeps no weights.
-    counts: np.ndarray  #: int64, (K,): how many there were
-    weights: np.ndarray  #: (K,): the sum of their weights; of size 0, as the next, if all are 1
-    squared_weights: np.ndarray  #: (K,)
-    means: np.ndarray  #: (K,): their weighted mean
-    squares: np.ndarray  #: (K,): the weighted sum of squared deviations from it
-    delays: np.ndarray  #: (16,): how late feedback came and more, named above
+    # Of the losses of each arm that were told. Where outcomes decide what is revealed, large orders are seen on days of
+    # low demand, say, and their mean would be of selected days. From the first such round on only losses count that the
+    # outcome could not have hidden, and neighbours are compared by the rounds that show both. A family for whose keys
+    # this never happened has arrays of size 0 for the first three.
+    sure: np.ndarray  #: int64, (K,): how many losses could not have been hidden
+    pairs: np.ndarray  #: int64, (K,): in how many rounds neither this arm nor the one before it could
+    differences: np.ndarray  #: (K,): by how much it lost more than the one before it in these rounds, on average
+    counts: np.ndarray  #: int64, (K,): how many losses were told
+    means: np.ndarray  #: (K,): the mean of those that count
+    squares: np.ndarray  #: (K,): the sum of their squared deviations from it
+    delays: np.ndarray  #: (17,): how late feedback came and more, named above
     # As in `evaluation.turning` and `evaluation.certificates`; of size 0 where there is no alarm, or no certificate.
     alarm: np.ndarray  #: (6, K)
     window: np.ndarray  #: int64, (3,)
@@ -109,7 +112,7 @@ class Observers(NamedTuple):
     def new(cls, setup: Setup) -> Observers:
         """Return those of a key before its first round."""
         K = setup.graph.n_arms
-        delays = np.zeros(16)
+        delays = np.zeros(HIDDEN + 1)
         traced = set(TRACED[:2]) <= set(setup.learner.traces)
         delays[RATE] = math.inf if traced else math.nan
         delays[[THETA, RATED_THETA, RATED_DELAY]] = 0.0 if traced else math.nan
@@ -117,17 +120,18 @@ class Observers(NamedTuple):
         delays[ABSENT] = setup.graph.arms_without_self_loop.size > 0
         alarm, window = Turning.new(K) if setup.alarm else (np.zeros((6, 0)), np.zeros(0, np.int64))
         W, arms, sums = Standing.new(K) if setup.certificate else (np.zeros((0, RATES)), np.zeros((4, 0)), np.zeros(0))
-        (means, squares), none = np.zeros((2, K)), np.zeros(0)
-        advisers, counts = np.zeros((len(setup.advisers), SIZE)), np.zeros(K, np.int64)
+        (means, squares), counts, none = np.zeros((2, K)), np.zeros(K, np.int64), np.zeros(0, np.int64)
+        advisers = np.zeros((len(setup.advisers), SIZE))
         spending = np.zeros(0) if setup.ceiling is None else setup.ceiling.spending()
-        return cls(counts, none, none, means, squares, delays, alarm, window, W, arms, sums, advisers, spending)
+        few = none, none, np.zeros(0), counts, means, squares
+        return cls(*few, delays, alarm, window, W, arms, sums, advisers, spending)
 
-    def weighed(self) -> Observers:
-        """Return them with the weights of losses, which were all 1 until now if none are kept."""
-        if self.weights.shape[-1]:
+    def selecting(self) -> Observers:
+        """Return them with what is kept where outcomes decide what is revealed."""
+        if self.sure.shape[-1]:
             return self
-        weights = self.counts.astype(np.float64)
-        return self._replace(weights=weights, squared_weights=weights.copy())
+        none = np.zeros_like(self.counts)
+        return self._replace(sure=none, pairs=none.copy(), differences=np.zeros_like(self.means))
 
     def with_advisers(self, n: int) -> Observers:
         """Return them with so many advisers more; of one key, or with a row for each."""
@@ -143,7 +147,7 @@ class Observers(NamedTuple):
         made = {
             name: np.concatenate([array, np.zeros((*array.shape[:-1], 1), array.dtype)], axis=-1)
             for name, array in self._asdict().items()
-            if name in {"counts", "weights", "squared_weights", "means", "squares"} and array.shape[-1]
+            if name in _OF_ARMS and array.shape[-1]
         }
         if self.alarm.shape[-1]:  # not its size, which is 0 of a family without keys
             more = np.zeros((*self.alarm.shape[:-1], 1))
@@ -159,12 +163,14 @@ class Observers(NamedTuple):
         return self._replace(delays=delays, **made)
 
 
+_OF_ARMS = ("sure", "pairs", "differences", "counts", "means", "squares")
 _FINITE = float(np.finfo(np.float64).max)
 #: The least and the most that each array may hold, for `codec`.
 RANGES: dict[str, tuple[float, float] | None] = {
+    "sure": (0, 2**62),
+    "pairs": (0, 2**62),
+    "differences": (-1.0, 1.0),
     "counts": (0, 2**62),
-    "weights": (0.0, _FINITE),
-    "squared_weights": (0.0, _FINITE),
     "means": (0.0, 1.0),
     "squares": (0.0, _FINITE),
     "delays": None,  # see `consistent`
@@ -181,14 +187,14 @@ RANGES: dict[str, tuple[float, float] | None] = {
 def consistent(observers: Observers, first: Observers) -> bool:
     """Tell whether observers, a row for each key, can be those of keys that began with `first`.
 
-    Windows must be those of `evaluation.turning`: a kernel would look for others for ever. What is divided by a weight
-    must have one. Of the delays only what a learner does not trace is NaN, and only a rate that is not known infinite.
+    Windows must be those of `evaluation.turning`: a kernel would look for others for ever. Of the delays only what a
+    learner does not trace is NaN, and only a rate that is not known infinite.
     """
-    some, delays, counted = observers.counts > 0, observers.delays, observers.weighed()
-    weighted = ((counted.weights > 0) == some) & ((counted.squared_weights > 0) == some)
+    delays, selecting = observers.delays, observers.selecting()
     sums = np.delete(np.where(np.isnan(delays), 0.0, delays), RATE, axis=-1)
     fits = (
-        weighted.all()
+        (selecting.sure <= observers.counts).all()
+        and (selecting.pairs <= selecting.sure).all()
         and (np.isnan(delays) == np.isnan(first.delays)).all()
         and ((sums >= 0.0) & (sums <= _FINITE)).all()
         and not (delays[..., RATE] < 0.0).any()
@@ -207,9 +213,10 @@ def consistent(observers: Observers, first: Observers) -> bool:
 def row_of(observers: Observers, row: int) -> Observers:
     """Return the observers of one key of a family, as views."""
     return Observers(
+        observers.sure[row],
+        observers.pairs[row],
+        observers.differences[row],
         observers.counts[row],
-        observers.weights[row],
-        observers.squared_weights[row],
         observers.means[row],
         observers.squares[row],
         observers.delays[row],
@@ -236,54 +243,100 @@ def note_asked(observers: Observers, absent: int, mean: np.ndarray) -> None:
 
 
 @kernel
-def add_loss(
-    i: int,
-    loss: float,
-    w: float,
-    counts: np.ndarray,
-    weights: np.ndarray,
-    squared_weights: np.ndarray,
-    means: np.ndarray,
-    squares: np.ndarray,
-) -> None:
-    """Add a loss of arm i to the weighted means (Welford 1962, West 1979)."""
-    counts[i] += 1
-    weight = float(counts[i])
-    if weights.size > 0:
-        weights[i] += w
-        squared_weights[i] += w * w
-        weight = weights[i]
+def add_loss(i: int, loss: float, n: float, means: np.ndarray, squares: np.ndarray) -> None:
+    """Add the n-th loss of arm i to the means (Welford 1962)."""
     away = loss - means[i]
-    means[i] += w * away / weight
-    squares[i] += w * (away * (loss - means[i]))
+    means[i] += away / n
+    squares[i] += away * (loss - means[i])
 
 
 @kernel
 def note_told(
     observers: Observers,
-    graph: GraphArrays,
+    graphs: tuple[GraphArrays, GraphArrays, GraphArrays],
     drawn: DrawnRound,
     losses: np.ndarray,
     P: np.ndarray,
+    scratch: np.ndarray,
     known: bool,  # noqa: FBT001  # kernels have no names
     foreseen: bool,  # noqa: FBT001
 ) -> None:
     """Count the losses of a round; the e-th revealed arm would be revealed with probability P[e], if that is `known`.
 
-    The graph is `foreseen` if it was known before the draw. If not, and if nothing is known of P, only the loss of the
-    played arm counts, which was chosen before the outcome.
+    The graphs are that of the outcome, the one that was asked with and the own one; the first is `foreseen` if it was
+    known before the draw.
     """
-    arm = drawn.carried
-    arms = graph.targets[graph.start[arm] : graph.stop[arm]]
-    if not foreseen:
-        observers.delays[SELECTED] += 1.0
-    for e in range(arms.size):
-        if foreseen or known or arms[e] == arm:
-            w = 1.0 if foreseen or not known else 1.0 / max(P[e], 1e-140)
-            o = observers
-            add_loss(arms[e], losses[e], w, o.counts, o.weights, o.squared_weights, o.means, o.squares)
+    graph, counts = graphs[0], observers.counts
+    arms = graph.targets[graph.start[drawn.carried] : graph.stop[drawn.carried]]
     if known and observers.alarm.shape[1] > 0:
         look(Turning(observers.alarm, observers.window), arms, P, losses, drawn.t)
+    if foreseen and observers.delays[SELECTED] == 0.0:
+        for e in range(arms.size):
+            counts[arms[e]] += 1
+            add_loss(arms[e], losses[e], float(counts[arms[e]]), observers.means, observers.squares)
+    else:
+        _note_selected(observers, graphs, drawn.carried, losses, scratch, foreseen)
+
+
+@rare_kernel
+def _note_selected(
+    observers: Observers,
+    graphs: tuple[GraphArrays, GraphArrays, GraphArrays],
+    arm: int,
+    losses: np.ndarray,
+    certain: np.ndarray,
+    foreseen: bool,  # noqa: FBT001
+) -> None:
+    """Count the losses of a round, where outcomes have decided what is revealed; `certain` is scratch.
+
+    An outcome could not have hidden what the arm reveals both in the own graph and in the one that was asked with. If
+    one does hide some of that, these were guesses: from then on only the loss of the played arm counts.
+    """
+    graph, delays = graphs[0], observers.delays
+    first, last = graph.start[arm], graph.stop[arm]
+    if delays[SELECTED] == 0.0:
+        for i in range(observers.counts.size):
+            observers.sure[i] = observers.counts[i]
+    delays[SELECTED] += 0.0 if foreseen else 1.0
+    for e in range(first, last):
+        observers.counts[graph.targets[e]] += 1
+        certain[graph.targets[e]] = 1.0 if foreseen or graph.targets[e] == arm else 0.0
+    if not foreseen and delays[HIDDEN] == 0.0 and _mark_certain(graphs, arm, certain):
+        delays[HIDDEN] = 1.0
+        observers.sure[:] = 0
+        observers.pairs[:] = 0
+        observers.squares[:] = 0.0
+    before = -2
+    for e in range(first, last):
+        i = int(graph.targets[e])
+        if i == arm or (certain[i] > 0.0 and delays[HIDDEN] == 0.0):
+            loss = losses[e - first]
+            observers.sure[i] += 1
+            add_loss(i, loss, float(observers.sure[i]), observers.means, observers.squares)
+            if before == i - 1:
+                observers.pairs[i] += 1
+                more = loss - losses[e - first - 1] - observers.differences[i]
+                observers.differences[i] += more / float(observers.pairs[i])
+            before = i
+
+
+@kernel
+def _mark_certain(graphs: tuple[GraphArrays, GraphArrays, GraphArrays], arm: int, certain: np.ndarray) -> bool:
+    """Mark the arms that `arm` reveals in all graphs; tell whether the outcome hid one that the others reveal."""
+    graph, asked, own = graphs
+    hidden, e, a = False, graph.start[arm], asked.start[arm]
+    for k in range(own.start[arm], own.stop[arm]):
+        i = own.targets[k]
+        while e < graph.stop[arm] and graph.targets[e] < i:
+            e += 1
+        while a < asked.stop[arm] and asked.targets[a] < i:
+            a += 1
+        if a < asked.stop[arm] and asked.targets[a] == i:
+            if e < graph.stop[arm] and graph.targets[e] == i:
+                certain[i] = 1.0
+            else:
+                hidden = True
+    return hidden
 
 
 @kernel

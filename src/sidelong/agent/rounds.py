@@ -122,7 +122,7 @@ class Rounds:
         self.bank = new_bank(setup, [setup.graph], single=single) if bank is None else bank
         self.layout = Layout(setup.learner, setup.state)
         self.first_state = self.layout.filled(setup.state)  #: of a key before its first round
-        self.first_observers = setup.observers().weighed() if single else setup.observers()
+        self.first_observers = setup.observers().selecting() if single else setup.observers()
         self.common = SharedStates(self.layout.kept, 0 if single else MANY_STATES)
         self.keys = Keys()
         self.names: dict[str, str] = {}  #: the ids of decisions that a service made, by the names it gave them
@@ -201,7 +201,15 @@ class Rounds:
         own = self.workspace(1)
         own.buffer[: self.layout.kept] = self.rows.state[0]
         self.rows = self.rows._replace(state=own.buffer[None, : self.layout.kept])
-        return KeyArrays(self.setup.params, own.state, self.rows, self.observers, own.scratch, self.setup.initial)
+        return KeyArrays(
+            self.setup.params,
+            own.state,
+            self.rows,
+            self.observers,
+            own.scratch,
+            self.setup.graph.arrays,
+            self.setup.initial,
+        )
 
     # Keys
 
@@ -626,7 +634,7 @@ class Rounds:
         keys = row[:0] if pool is None else np.unique(row)  # which sorts them
         before = np.empty(0) if pool is None else self._lost_by_advice(keys)
         if not told.foreseen.all():
-            self.observers = self.observers.weighed()
+            self.observers = self.observers.selecting()
         account: Any = self.account
         if account is not None:
             self.observers.spending[row, PRICE] = account[PRICE]
@@ -866,7 +874,7 @@ class Rounds:
         made = cls(first.setup if setup is None else setup, None, remembers, regressor, single=first.single)
         made.keys = Keys()
         own_scales = any(part.rows.scale.shape[1] for part, _ in parts)
-        weighed = any(part.observers.weights.shape[1] for part, _ in parts)
+        selecting = any(part.observers.sure.shape[1] for part, _ in parts)
         columns: dict[str, list[np.ndarray]] = {name: [] for name in PENDING}
         rows, observers = [], []
         for part, chosen in parts:
@@ -877,7 +885,7 @@ class Rounds:
             made.keys.add(part.keys.listed[row] for row in chosen.tolist())
             scale = part.scales() if own_scales else part.rows.scale
             rows.append([array[chosen] for array in part.rows._replace(scale=scale)])
-            counted = part.observers.weighed() if weighed else part.observers
+            counted = part.observers.selecting() if selecting else part.observers
             observers.append([array[chosen] for array in counted])
             slots = part.in_order()
             slots = slots[new[part.pending.key[slots]] >= 0]
@@ -926,7 +934,7 @@ class Rounds:
         made.names, made.pool, made.account = saved.names, saved.pool, saved.account
         made.observers = Observers(*(array.copy() for array in saved.observers))
         if keys is None:
-            made.observers = made.observers.weighed()
+            made.observers = made.observers.selecting()
         made.keys = made.keys if keys is None else keys
         n = len(made.keys)
         words = np.zeros((n, made.layout.kept), np.uint64)
