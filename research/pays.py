@@ -51,10 +51,12 @@ def main(which: str = "") -> None:
         print(made := shares_of_groups())
         numbers.write_table("for-me.md", "shares", made)
     if which in {"", "orders"}:
-        lines = [f"| after so many orders | {' | '.join(f'{rounds:,}' for rounds in SHORT)} |", f"|---|{'---:|' * len(SHORT)}"]
+        head = " | ".join(f"{rounds:,}" for rounds in SHORT)
+        lines = [f"| after so many orders | {head} |", f"|---|{'---:|' * len(SHORT)}"]
         year = ""
         for name, (demand, harm) in CHANGES.items():
-            cells = [f"{beyond(demand, rounds, harm):.0f}\N{NO-BREAK SPACE}%".replace("-", "\N{MINUS SIGN}") for rounds in SHORT]
+            cells = [f"{beyond(demand, rounds, harm):.0f} %" for rounds in SHORT]
+            cells = [cell.replace("-", "\N{MINUS SIGN}").replace(" ", "\N{NO-BREAK SPACE}") for cell in cells]
             lines.append(f"| {name} | {' | '.join(cells)} |")
             print(lines[-1], flush=True)
             year = year or cells[0]
