@@ -41,26 +41,26 @@ if TYPE_CHECKING:
 
 
 class Agent(OneKey, Persistent):
-    """A learner that is asked for an arm and told the losses that playing it revealed.
+    """A learner in your program: `ask` it for an arm, and `tell` it the losses that playing the arm revealed.
 
     The same learner, graph, seed, options and feedback give the same decisions, bit for bit, on any machine.
     An agent is not safe to share between threads.
 
     Args:
         learner: the name of a learner (`sidelong.learners.names()`), or a module that is one.
-        graph: whose losses playing an arm reveals. It also says how many arms there are.
+        graph: says which losses playing an arm reveals, and how many arms there are.
         seed: a whole number from 0 to 2**64 - 1.
-        scale: the range of your own costs or scores, if `tell` is to take those in place of losses in [0, 1].
-        certificate: whether to keep what `certificate` needs, 21 numbers for each arm. It changes no decision.
-        prior: what one believes of some arms, by number or label: what each loses per round, and for how many rounds of
-            evidence that counts. `glance` and `exp3-set` take it.
+        scale: the range of your own costs or scores. `tell` then takes those instead of losses in [0, 1].
+        certificate: whether to record what `certificate` needs, 21 numbers per arm. Decisions stay the same.
+        prior: what you believe about some arms, by number or label: the loss per round, and how many rounds of evidence
+            that is worth. `glance` and `exp3-set` take a prior.
         incumbent: the name of the adviser who decides today. Every `ask` needs its advice, and the expected loss of all
-            decisions exceeds its own by at most the allowance. `glance` has a rule for that.
-        allowance: how much may be lost by trying the agent, in all, on average, in numbers of the scale.
-        ceiling: what a decision may cost on average, in the unit that costs are told in; `tell` then takes costs.
-        cost_bounds: the most that each arm can cost, in their order or by number or label. With `overspend` a limit
-            holds at every moment: arms that could break it are absent.
-        overspend: by how much the sum of all costs may ever exceed the ceiling times the decisions.
+            decisions together exceeds that of this advice by at most the allowance. `glance` takes an incumbent.
+        allowance: how much the trial may lose in total, in expectation, in the unit of the scale.
+        ceiling: what a decision may cost on average, in the unit in which costs are told; `tell` then takes costs.
+        cost_bounds: the most that each arm can cost, as a list, or by number or label. Together with `overspend` they
+            make a limit that holds at every moment: arms that could break it are absent.
+        overspend: by how much the total cost may ever exceed the ceiling times the number of decisions.
         **options: the options of the learner; for "exp3.g++" see `help(sidelong.learners.exp3gpp.configure)`.
 
     Example:
@@ -290,8 +290,8 @@ class Agent(OneKey, Persistent):
                 takes the place of the decision's own. It must say what *every* arm would have revealed, so it must not
                 depend on the arm that was played. With a demand of 7, an order of 8 or more has something left over and
                 reveals all orders. A smaller order reveals itself and those below. A graph that says only what this arm
-                revealed would bias the estimates. The adversarial bounds of exp3.g++ and exp3-set hold with it,
-                whatever graph the arm was drawn for. The stochastic bound of exp3.g++, and those of glance, do not.
+                revealed would bias the estimates. The adversarial bounds of exp3.g++, exp3-set and glance hold with it,
+                whatever graph the arm was drawn for. Their stochastic bounds do not.
             costs: with a ceiling, what each of these arms costs, by arm or in their order. What is spent is the cost of
                 the arm that was carried out.
 

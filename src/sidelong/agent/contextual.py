@@ -28,28 +28,28 @@ if TYPE_CHECKING:
 
 
 class ContextualAgent(Agent):
-    """A learner that is told what is known before each decision, and predicts the loss of each arm from it.
+    """A learner that takes features with each `ask`, and predicts from them the loss of each arm.
 
-    All arms that a decision reveals teach the regressor, not the played one alone. The same graph, seed, options,
-    features and feedback give the same decisions, bit for bit, on any machine, if the regressor is "ridge".
-    An agent is not safe to share between threads.
+    The regressor learns from all arms that a decision reveals, not only from the one that was played. With "ridge", the
+    same graph, seed, options, features and feedback give the same decisions, bit for bit, on any machine. An agent is
+    not safe to share between threads.
 
     Args:
-        learner: "glance", to which the arm of least predicted loss is advice, so that its guarantee holds whatever the
-            features are worth; or "squarecb.g", which plays by the predictions alone.
-        graph: whose losses playing an arm reveals. It also says how many arms there are. Each must reveal itself.
+        learner: "glance", which takes the arm with the least predicted loss as advice, so that its guarantee holds even
+            if the features say nothing; or "squarecb.g", which plays by the predictions alone.
+        graph: says which losses playing an arm reveals, and how many arms there are. Each must reveal itself.
         regressor: "ridge", online ridge regression; or a model with `learn_one` and `predict_one`, as those of river,
             or with `partial_fit` and `predict`, as those of scikit-learn. Each arm gets a copy of it, unless `ask` is
             given a row of features for each arm: then one model predicts for all arms. With "glance" also a dict of
             names to such, which compete; one without a name is called "features".
         seed: a whole number from 0 to 2**64 - 1.
-        scale: the range of your own costs or scores, if `tell` is to take those in place of losses in [0, 1].
-        certificate: whether to keep what `certificate` needs, as for `Agent`.
-        gamma_scale: of "squarecb.g": the larger, the less an arm is played that is predicted to be worse; 30 if not
-            given.
-        penalty: of "ridge". Features should be of the size of 1, or this should be smaller.
-        forgetting: of "ridge": with 0.99, the hundredth last loss of an arm counts about a third of the last one.
-        hashed: how many numbers a mapping of names becomes.
+        scale: the range of your own costs or scores. `tell` then takes those instead of losses in [0, 1].
+        certificate: whether to record what `certificate` needs, as for `Agent`.
+        gamma_scale: for "squarecb.g": the larger it is, the less often arms are played that are predicted to be worse.
+            30 by default.
+        penalty: for "ridge". Scale features to about 1, or make this smaller.
+        forgetting: for "ridge". With 0.99, the hundredth last loss of an arm counts about a third as much as the last.
+        hashed: the number of features that a mapping of names becomes.
 
     Example:
         >>> import sidelong as sl
@@ -94,7 +94,7 @@ class ContextualAgent(Agent):
 
     @property
     def regressor_names(self) -> tuple[str, ...]:
-        """Under which names regressors advise the learner; empty if it plays by the predictions themselves."""
+        """The names under which regressors advise the learner; empty if it plays by the predictions themselves."""
         return tuple(self._regressor.advisers)
 
     @property
@@ -150,20 +150,20 @@ class ContextualAgent(Agent):
         return dict(zip(regressor.advisers, f, strict=True)) if len(f) > 1 else f[0]
 
     def estimates(self) -> Estimates:
-        """Return what was seen of each arm, over all that was known; `gaps` and `weights` depend on that, and are NaN.
+        """Return what was seen of each arm, whatever its features. `gaps` and `weights` depend on these, and are NaN.
 
-        What an arm will cost is what `predict` says.
+        `predict` returns what an arm will cost.
         """
         unknown = np.full(self.graph.n_arms, np.nan)
         return estimates_of(self._observers, unknown, unknown, self.graph)
 
     def outlook(self, graph: FeedbackGraph | None = None, advice: Any = None) -> np.ndarray:  # noqa: ARG002
-        """Return NaN for each arm: what is played next depends on what will be known then."""
+        """Return NaN for each arm, because the next play depends on its features."""
         return np.full(self.graph_of_round(graph).n_arms, np.nan)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:  # type: ignore[override]  # there is one learner
-        """Go on from a file that `save` wrote."""
+        """Resume from a file that `save` wrote."""
         return cls.from_contents(*state_file.read(path), path)
 
     def _resume(self, path: Any, header: dict[str, Any], arrays: dict[str, np.ndarray], learner: Any) -> None:

@@ -62,31 +62,31 @@ if TYPE_CHECKING:
 class Family(Persistent):
     """A learner on a graph, played for many keys: products, placements, kinds of requests.
 
-    A key is there from the moment it is first asked for. Its run depends on the family's seed and the key alone: it is,
-    to the bit, that of ``Agent(learner, graph, seed=family.seed_of(key))``, whichever other keys are played, in which
-    batches and on how many threads, unless it is `pooled`. A family is not safe to share between threads of one's own.
+    A key exists from the moment it is first asked for. It decides exactly like
+    ``Agent(learner, graph, seed=family.seed_of(key))``, bit for bit, whatever the other keys, batches and number of
+    threads are, unless the family is `pooled`. A family is not safe to share between your own threads.
 
     Args:
         learner: the name of a learner (`sidelong.learners.names()`), or a module that is one.
-        graph: whose losses playing an arm reveals, for every key and round that `ask` is not given another one for.
+        graph: says which losses playing an arm reveals, for each key and round for which `ask` gets no other graph.
         seed: a whole number from 0 to 2**64 - 1.
-        scale: the range of your own costs or scores, if `tell` is to take those in place of losses in [0, 1].
-        prior: what one believes of some arms before a key's first round, as for `Agent`.
-        certificate: whether each key keeps what ``family[key].certificate`` needs, 21 numbers for each arm.
-        health: whether each key keeps what ``family[key].health`` needs, 6 numbers for each arm.
+        scale: the range of your own costs or scores. `tell` then takes those instead of losses in [0, 1].
+        prior: what you believe about some arms before a key's first round, as for `Agent`.
+        certificate: whether each key records what ``family[key].certificate`` needs, 21 numbers per arm.
+        health: whether each key records what ``family[key].health`` needs, 6 numbers per arm.
         incumbent: the name of the adviser who decides today for every key, as for `Agent`.
-        allowance: how much each key may lose to it, in all, on average, in numbers of the key's scale.
-        pooled: whether all keys learn together whom of those who advise to trust, beside what each finds out by itself.
-            It is learned once for each `tell`, so that a run depends on what is told together. `split` is refused then.
-        ceiling: what a decision may cost on average, in the unit that costs are told in; `tell` then takes costs.
-        cost_bounds: the most that each arm can cost, in their order or by number or label. With `overspend` a limit
-            holds at every moment: arms that could break it are absent.
-        overspend: by how much the sum of all costs may ever exceed the ceiling times the decisions.
-        ceiling_over: "key", if each key has a line of its own, or "all" for one line. Then the price of costs changes
-            once for each `tell`, and `split` is refused.
-        threads: how many threads play a batch; as many as there are cores if not given. It changes no decision.
-        regressor: "ridge", for the learners "squarecb.g" and "glance", which then see features: `ask` takes them as
-            `x`. A key then plays as a `ContextualAgent` does.
+        allowance: how much each key may lose to it in total, in expectation, in the unit of the key's scale.
+        pooled: whether all keys together learn which advisers to trust, in addition to what each finds out by itself.
+            This happens once per `tell`, so a run depends on what is told together, and `split` is refused.
+        ceiling: what a decision may cost on average, in the unit in which costs are told; `tell` then takes costs.
+        cost_bounds: the most that each arm can cost, as a list, or by number or label. Together with `overspend` they
+            make a limit that holds at every moment: arms that could break it are absent.
+        overspend: by how much the total cost may ever exceed the ceiling times the number of decisions.
+        ceiling_over: "key" if the ceiling holds for each key, or "all" if it holds for all keys together. With "all",
+            the price of costs changes once per `tell`, and `split` is refused.
+        threads: how many threads play a batch; by default one per core. Decisions stay the same.
+        regressor: "ridge", for the learners "squarecb.g" and "glance", which then use features: `ask` takes them as
+            `x`, and each key decides like a `ContextualAgent`.
         **options: the options of the learner; with a regressor also `penalty`, `forgetting` and `hashed`.
 
     Example:
@@ -162,7 +162,7 @@ class Family(Persistent):
 
     @property
     def keys(self) -> list[Key]:
-        """The keys that it has, in the order in which they came."""
+        """All keys, in the order in which they were added."""
         return list(self._rounds.keys.listed)
 
     @property
@@ -181,12 +181,12 @@ class Family(Persistent):
         scale: Scale | Sequence[Scale] | None = None,
         prior: Prior | Sequence[Prior | None] | None = None,
     ) -> None:
-        """Add keys before they are asked for: those with a scale or a prior of their own.
+        """Add keys before they are asked for, to give them a scale or a prior of their own.
 
         Args:
             keys: keys that the family does not have.
             scale: the range of their costs or scores: one for all of them, or one for each.
-            prior: what one believes of some arms, as for `Agent`: one for all of them, or one for each.
+            prior: what you believe about some arms, as for `Agent`: one for all of them, or one for each.
         """
         rounds, listed = self._rounds, read_keys(keys)
         setup, found = rounds.setup, rounds.keys.find(listed)
@@ -218,11 +218,11 @@ class Family(Persistent):
         *,
         x: Any = None,
     ) -> Batch:
-        """Draw an arm for each key, in one compiled call. A key that is given twice gets two decisions.
+        """Draw an arm for each key, in one compiled call. A key that occurs twice gets two decisions.
 
         Args:
             keys: text or whole numbers: a list, an array or a column. New ones are added.
-            graph: the graph of this round, if it is another one: one for all keys, a list with one for each, or
+            graph: the graph of this round, if it differs: one for all keys, a list with one for each, or
                 ``(graphs, index)``, where ``graphs[index[i]]`` is that of the i-th key.
             available: the arms that can be played, as for `Agent.ask`: for all keys, or a list with those of each, or a
                 table of flags with a row for each key.
@@ -279,7 +279,7 @@ class Family(Persistent):
     def tell(
         self, decisions: Batch | Iterable[str] | Any, losses: Any = None, graph: Graphs | None = None, costs: Any = None
     ) -> int:
-        """Learn the losses that decisions revealed: now or later, in any order; all of the batch, or nothing.
+        """Learn the losses that decisions revealed, now or later, in any order: all of the batch, or nothing.
 
         Args:
             decisions: a batch, or some of one (``batch[mask]``), or ids; or only a table, as below.
@@ -292,7 +292,7 @@ class Family(Persistent):
                 column cost.
 
         Returns:
-            How many decisions were learned; those that were told the same before are left as they are.
+            How many decisions were learned. Those that were told the same before stay as they are.
         """
         named, heard = naming.read_feedback(self._rounds, decisions, losses)
         revealed = losses if isinstance(losses, RevealedColumns) else None
@@ -321,15 +321,15 @@ class Family(Persistent):
         self._rounds.override(row, round_, listed)
 
     def cancel(self, decisions: Batch | Iterable[str], *, lost: bool = False, costs: Any = None) -> int:
-        """Give up decisions: nothing is learned from them; all of them, or none.
+        """Cancel decisions, all of them or none: nothing is learned from them.
 
         Args:
             decisions: a batch, or some of one (``batch[mask]``), or ids.
-            lost: that they were carried out, and that their losses will never be known; see `Agent.cancel`.
+            lost: whether they were carried out and their losses will never be known; see `Agent.cancel`.
             costs: with a ceiling, what each of those that are lost has cost, if that is known.
 
         Returns:
-            How many were given up; those that were cancelled in the same way before are left as they are.
+            How many were cancelled. Decisions that were cancelled in the same way before stay as they are.
         """
         return self._rounds.cancel(*naming.find(self._rounds, decisions), lost=bool(lost), costs=costs)
 
@@ -362,7 +362,7 @@ class Family(Persistent):
         return row
 
     def expire(self, age: int, *, lost: bool = False) -> list[str]:
-        """Give up the decisions after which their key has made `age` others, or more; return their ids.
+        """Cancel the decisions after which their key has made at least `age` others, and return their ids.
 
         One that was carried out with another arm counts as lost.
         """
@@ -436,10 +436,10 @@ class Family(Persistent):
         self._rounds = self._rounds.retired(graphs.without_arm(self._setup.learner, self.graph, arm))
 
     def split(self, parts: int) -> list[Self]:
-        """Return so many families that have the keys among them, for as many machines; this one stays as it is.
+        """Divide the keys among so many families, for as many machines, and return these. This one stays as it is.
 
-        Which part has a key depends on the key alone: `sidelong.keys.part_of` tells. A key plays in its part as it
-        would here, and a new key may be asked for in the part that it belongs to.
+        The part of a key depends only on the key (`sidelong.keys.part_of`). A key decides in its part as it would here,
+        and a new key may be asked for in the part that it belongs to.
         """
         parts = check_whole(FamilyError, "parts", parts, 1)
         self._refuse_pooled("split")
@@ -449,7 +449,7 @@ class Family(Persistent):
 
     @classmethod
     def join(cls, parts: Iterable[Self]) -> Self:
-        """Return the family of the keys of all parts.
+        """Return one family with the keys of all parts.
 
         Raises:
             FamilyError: the parts are of different families, or two have the same key.
@@ -506,7 +506,7 @@ class Family(Persistent):
         return RowsOfKeys(self)
 
     def __getitem__(self, key: Key) -> Member:
-        """Return one key, to be asked and told like an agent; it may be one that was not asked for yet."""
+        """Return one key, which has the methods of an agent; it may be one that was not asked for yet."""
         return Member(self, read_keys([key])[0])
 
     def __contains__(self, key: object) -> bool:

@@ -9,13 +9,13 @@ from sidelong.errors import AdviceError
 
 
 class Forecast:
-    """What a regressor of scikit-learn, LightGBM or anyone else says of the products of a day.
+    """The prediction of a regressor, of scikit-learn, LightGBM or any other, for the products of a day.
 
     Args:
-        model: has been fitted, and has ``predict``; or a column of numbers that it has predicted.
+        model: a fitted model with ``predict``, or a column of numbers that it has predicted.
         x: the features of the products, a row for each, in the order in which they are ordered; None for a column.
-        kind: "quantile" if it says how much to order, as a quantile regression does; "mean" if it says what is sold on
-            average. A mean is multiplied by a quantile of past ratios of sales to it, once there are six.
+        kind: "quantile" if it predicts how much to order, as a quantile regression does; "mean" if it predicts average
+            sales. A mean is multiplied by a quantile of past ratios of sales to predictions, once there are six.
 
     Example:
         >>> import sidelong as sl

@@ -45,11 +45,11 @@ class Newsvendor:
     """Orders for the products of a shop, day after day, in units, from sales alone.
 
     Args:
-        holding: what a unit that is left over costs: one price for all products, or a mapping by product, such as a
+        holding: the cost of a unit that is left over: one price for all products, or a mapping by product, such as a
             dict or a pandas Series whose index has the products.
-        shortage: what a unit that was wanted and not there costs, as `holding`.
+        shortage: the cost of a unit that was wanted but missing, in the same form.
         seed: a whole number from 0 to 2**64 - 1. The same seed and the same calls give the same orders.
-        cycle: after how many days sales repeat; 1 if they do not, and rules by weekday are then left out.
+        cycle: after how many days sales repeat. With 1 they do not, and rules by weekday are left out.
 
     Example:
         >>> import sidelong as sl
@@ -148,8 +148,8 @@ class Newsvendor:
             products: text or whole numbers: a list, an array or a column, each product once.
             advice: what others would order, in units: a dict from the name of an adviser to a column, a dict by product
                 or a `Forecast`; NaN or None for silence. Or one of these without a name.
-            first: what to order of products of which nothing is known, no advice either: a number, a column, or a dict
-                by product. It is ignored for all others.
+            first: what to order of products without sales and advice: a number, a column, or a dict by product. It is
+                ignored for all others.
         """
         day, is_date = self._read_day(date)
         listed = read_products(products)
@@ -307,12 +307,12 @@ class Newsvendor:
     def learn(self, history: Any) -> int:
         """Learn past sales of products that were never ordered here; return how many were learned.
 
-        The rules then know them, and the blend knows how good the rules would have been on the last days.
+        The rules then use them, and the blend knows how good each rule would have been on the last days.
 
         Args:
-            history: a table with the columns date, product and sold; a row for each product and day. With a column
-                order, days on which as much was sold count as sold out; with a column ran_out, True and False say it.
-                Without either, what was sold is taken to be what was wanted.
+            history: a table with the columns date, product and sold, and a row for each product and day. With a column
+                order, days on which all of it was sold count as sold out; a column ran_out says so by True and False.
+                Without either, sales are taken as demand.
         """
         past = read_history(history, self._read_day)
         if not past.products:
@@ -393,7 +393,7 @@ class Newsvendor:
     # What is known
 
     def report(self, before: str | None = None) -> NewsvendorReport:
-        """Return what was paid, what each adviser would have paid, and whom it follows, of all days that are learned.
+        """Return what was paid, what each adviser would have paid, and who was followed, over all learned days.
 
         Args:
             before: the name of the adviser whose cost counts as that of before, for what was saved. If not given, the
@@ -515,17 +515,17 @@ class Newsvendor:
         )
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write everything to a file, from which `load` goes on as if it had never stopped."""
+        """Write everything to a file, from which `load` resumes as if the shop had never stopped."""
         state_file.write(path, *self.contents())
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
-        """Go on from a file that `save` wrote."""
+        """Resume from a file that `save` wrote."""
         return cls.from_contents(*state_file.read(path), path)
 
     @classmethod
     def from_contents(cls, header: dict[str, Any], arrays: dict[str, np.ndarray], path: str | PathLike[str]) -> Self:
-        """Go on from what `contents` returned; `path` is what messages call the place it was kept in."""
+        """Resume from what `contents` returned; messages call the place where it was kept `path`."""
         shop = cls.__new__(cls)
         for name, part in shop_file.read(path, header, arrays)._asdict().items():
             setattr(shop, f"_{name}", part)

@@ -74,7 +74,7 @@ class Persistent:
 
     @classmethod
     def load(cls, path: str | PathLike[str], learner: Learner | None = None) -> Self:
-        """Go on from a file that `save` wrote.
+        """Resume from a file that `save` wrote.
 
         Args:
             path: the file.
@@ -90,7 +90,7 @@ class Persistent:
         path: str | PathLike[str],
         learner: Learner | None = None,
     ) -> Self:
-        """Go on from what `contents` returned; `path` is what messages call the place it was kept in."""
+        """Resume from what `contents` returned; messages call the place where it was kept `path`."""
         made = cls.__new__(cls)
         with codec.reading(path):
             made._resume(path, header, arrays, learner)  # noqa: SLF001  # its own

@@ -34,7 +34,7 @@ In each round you play one of K arms and pay its loss. A feedback graph says whi
 find the best arm from all of them.
 
 \b
-[bold]sidelong demo[/]                         who wins, in both worlds, on four graphs
+[bold]sidelong demo[/]                         orders for a shop; who wins, in both worlds
 [bold]sidelong learners exp3.g++[/]            one learner: paper, theorem and options
 [bold]sidelong graph nested:24[/]              a graph in numbers, and what they mean
 [bold]sidelong bounds nested:24 --gaps 0.2[/]  what each learner promises there
@@ -85,7 +85,7 @@ def main(
     *,
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and leave."),
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
     ] = False,
 ) -> None:
     """Online decisions that learn from what they see on the side."""

@@ -34,7 +34,7 @@ def bounds(
         float | None,
         typer.Option(min=0, max=1, help="Mean loss of the best arm, for c*. By default all means are around 1/2."),
     ] = None,
-    self_loops: Annotated[bool, typer.Option("--self-loops", help="Let every arm reveal itself too.")] = False,
+    self_loops: Annotated[bool, typer.Option("--self-loops", help="Let every arm also reveal itself.")] = False,
     as_printed: Annotated[bool, typer.Option("--as-printed", help="Evaluate theorems as they are printed.")] = False,
     budget: Annotated[float, typer.Option(min=0, help="Seconds for each number of the graph.")] = 10.0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,

@@ -35,7 +35,7 @@ def check(
     ] = None,
     rounds: Annotated[int, typer.Option(min=1, max=100_000, help="How many rounds to play.")] = 200,
 ) -> None:
-    """Check the contract of a learner of your own, and report in words what it breaks, with round, arm and line.
+    """Check the contract of a learner of your own, and report what it breaks, with round, arm and line.
 
     The file is Python code, and is run. It ends with a record LEARNER, as docs/own-learner.md describes. The exit code
     is 0 if the learner keeps the contract, and 1 if it breaks it.

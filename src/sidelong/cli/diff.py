@@ -20,7 +20,7 @@ _Results = Annotated[Path, typer.Argument(help="A folder of results, or a pack."
 
 
 def diff(one: _Results, two: _Results) -> None:
-    """Compare the results of two studies, cell by cell and to the bit.
+    """Compare the results of two studies, cell by cell and bit for bit.
 
     Each argument is a folder of results, or an archive of sidelong pack. The exit code is 0 if both have the same cells
     with the same tables, and 1 if not.

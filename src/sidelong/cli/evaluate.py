@@ -56,7 +56,7 @@ def evaluate(
         list[str] | None,
         typer.Option(
             metavar="NAME=VALUE",
-            help="Count the decisions alone whose context had this; may be repeated.",
+            help="Use only decisions whose context has this value. May be repeated.",
             show_default=False,
         ),
     ] = None,

@@ -48,7 +48,7 @@ def graph(
         str | None,
         typer.Option(help="Gaps for the weighted number (weights 1 / gap): one for all but arm 0, or a list."),
     ] = None,
-    self_loops: Annotated[bool, typer.Option("--self-loops", help="Let every arm reveal itself too.")] = False,
+    self_loops: Annotated[bool, typer.Option("--self-loops", help="Let every arm also reveal itself.")] = False,
     budget: Annotated[float, typer.Option(min=0, help="Seconds per number.")] = 10.0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:

@@ -19,7 +19,7 @@ def pack(
 ) -> None:
     """Write a study, the files it names, the versions that ran it and its results into one archive.
 
-    sidelong run ARCHIVE plays it again in a fresh folder, and says whether the tables are the same to the bit. The
+    sidelong run ARCHIVE plays it again in a fresh folder, and says whether the tables are the same bit for bit. The
     content hash that is printed names exactly these results: cite it.
     """
     require("pack", "pydantic", "pyarrow")

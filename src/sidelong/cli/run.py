@@ -59,7 +59,7 @@ def run(
     ] = False,
     trust: Annotated[bool, typer.Option("--trust", help="Run the Python code that a pack contains.")] = False,
 ) -> None:
-    """Run a study, or go on with one that was stopped.
+    """Run a study, or resume one that was stopped.
 
     A pack is played again in a folder of its own, and compared with the results in it.
 

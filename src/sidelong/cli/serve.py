@@ -32,7 +32,7 @@ def serve(
         int | None, typer.Option(min=0, max=65_535, help="The port. 0 takes any free one.", show_default="8431")
     ] = None,
     keep_days: Annotated[
-        float | None, typer.Option(help="Cut what is older from the journals.", show_default="keep all")
+        float | None, typer.Option(help="Remove decisions that are older from the journals.", show_default="keep all")
     ] = None,
     keep_megabytes: Annotated[
         int | None, typer.Option(help="Cut the journal of each experiment to this size.", show_default="keep all")

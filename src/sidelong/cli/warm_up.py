@@ -27,8 +27,9 @@ def warm_up(
     """Compile in advance what agents, families and simulations need, on all cores, and keep it.
 
     Use it for an image or a CI job, so that the first call is as fast as all others. Each learner is compiled with all
-    options that have code of their own. What is kept already is not compiled again. The folder is in the user's cache
-    folder, or is the one that SIDELONG_CACHE_DIR names. Compile again after an edit of a kernel or a change of Numba.
+    options that have code of their own. What is in the cache already is not compiled again. The cache is in the user's
+    cache folder, or in the folder that SIDELONG_CACHE_DIR names. Compile again after an edit of a kernel or a change of
+    Numba.
     """
     from sidelong._cache import cache_folder, is_writable  # noqa: PLC0415
     from sidelong._jit import jit_is_off  # noqa: PLC0415

@@ -64,8 +64,8 @@ def simulate(
 ) -> Result:
     """Play `learner` against the world `losses` on `graph`, and return its regret.
 
-    A run depends only on the learner, its options, the graph, the world, the seed and its own number. It depends
-    neither on the other runs nor on the threads. Every learner meets the same losses. An `Agent` with the same seed
+    A run depends only on the learner, its options, the graph, the world, the seed and its own number, and not on
+    other runs or the number of threads. Every learner meets the same losses. An `Agent` with the same seed
     that is told the same losses makes the choices of run 0.
 
     Args:
@@ -76,7 +76,7 @@ def simulate(
         runs: how many runs, numbered from 0; or the numbers of the runs.
         seed: a whole number from 0 to 2**64 - 1.
         checkpoints: at which rounds to measure, or at most how many (100), evenly spread on a logarithmic scale.
-        threads: how many runs to play at once; as many as there are cores if not given.
+        threads: how many runs to play at once; by default one per core.
         progress: whether to show progress; on a terminal after two seconds if not given. Or a function that is called
             with the rounds done and the rounds in all.
         delay: how many rounds later the feedback of a round comes. With 1, round t is learned after the draw of round t

@@ -184,8 +184,8 @@ def read_results(folder: str | PathLike[str]) -> pa.Table:
     """Return all results in a folder as one Arrow table, with one row for each run at each checkpoint.
 
     The columns are described in `sidelong.studies.results`. Cells come in the order of the study. ``.to_pandas()``
-    and ``polars.from_arrow`` make data frames of it; the files in ``cells`` can be read by DuckDB and all others who
-    know Parquet.
+    and ``polars.from_arrow`` make data frames of it; DuckDB and other programs that read Parquet can open the
+    files in ``cells``.
 
     Args:
         folder: what `sidelong run` wrote to.

@@ -47,13 +47,13 @@ def connect(url: str, token: str | None = None, *, patience: float = 30.0, timeo
 
     Args:
         url: its address, such as http://127.0.0.1:8431.
-        token: what it demands, if it does; without one, the environment variable SIDELONG_TOKEN.
-        patience: for how many seconds a request that fails for a while is tried again; 0: never.
+        token: a token of the service, if it demands one. By default the environment variable SIDELONG_TOKEN.
+        patience: for how many seconds to repeat a request while the service does not answer or is busy; 0: not at all.
         timeout: for how many seconds to wait for a reply.
     """
     return Service(url, token or os.environ.get("SIDELONG_TOKEN"), patience, timeout)
 
 
 def connect_async(url: str, token: str | None = None, *, patience: float = 30.0, timeout: float = 10.0) -> AsyncService:
-    """Connect to a decision service; everything that asks it is awaited. The arguments are those of `connect`."""
+    """Connect to a decision service, with methods to be awaited. The arguments are those of `connect`."""
     return AsyncService(url, token or os.environ.get("SIDELONG_TOKEN"), patience, timeout)
