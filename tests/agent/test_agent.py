@@ -461,3 +461,22 @@ def test_health_is_not_known_without_probabilities():
     agent = sl.Agent("ts-n", sl.graphs.complete(3))
     agent.tell(agent.ask(), [0, 1, 0])
     assert str(agent.health()).startswith("Whether the world has turned is not known")
+
+
+@pytest.mark.interpreted
+def test_losses_and_costs_may_name_arms_by_their_labels():
+    graph = sl.graphs.nested(3).labelled(["small", "medium", "large"])
+    one, other = (sl.Agent("glance", graph, seed=1, ceiling=0.5) for _ in range(2))
+    family, told = sl.Family("glance", graph, ceiling=0.5), {"small": 0.1, "medium": 0.2, "large": 0.3}
+    decision, theirs = one.ask(), other.ask()
+    assert decision.arm == 2  # which reveals all
+    assert one.tell(decision, told, costs={"small": 0.1, 1: 0.2, "large": 0.3})
+    assert not one.tell(decision, told, costs={0: 0.1, 1: 0.2, 2: 0.3})
+    other.tell(theirs, {0: 0.1, 1: 0.2, 2: 0.3}, costs=[0.1, 0.2, 0.3])
+    assert one.contents()[1]["state.o"].tobytes() == other.contents()[1]["state.o"].tobytes()
+    family.ask(["a"])
+    assert family["a"].tell(family["a"].pending[0], told, costs=told)
+    with pytest.raises(LossError, match=r"Arm 'huge' was not revealed.*labels, such as 'small'"):
+        one.tell(one.ask(), {"huge": 0.1}, costs={})
+    with pytest.raises(LossError, match="two losses"):
+        other.tell(other.ask(available=["small"]), {0: 0.1, "small": 0.1}, costs=[1])

@@ -284,8 +284,9 @@ class Agent(OneKey, Persistent):
 
         Args:
             decision: the decision, or its id.
-            losses: a number in [0, 1], or in the agent's `scale`, for every arm in `decision.reveals`, by arm or in
-                their order; or what a function of `sidelong.outcomes` returned for the arm of this decision, whole.
+            losses: a number in [0, 1], or in the agent's `scale`, for every arm in `decision.reveals`, by number or
+                label, or in their order; or what a function of `sidelong.outcomes` returned for the arm of this
+                decision, whole.
             graph: where only the outcome shows what is revealed, the graph of the round as the outcome made it. It
                 takes the place of the decision's own. It must say what *every* arm would have revealed, so it must not
                 depend on the arm that was played. With a demand of 7, an order of 8 or more has something left over and
@@ -375,11 +376,11 @@ class Agent(OneKey, Persistent):
         rounds, (row, round_) = self._rounds, self._named(decision)
         revealed = RevealedColumns.of_one(losses) if isinstance(losses, Revealed) else None
         if revealed is None:
-            heard = rules.read_one(losses, rounds.named(row, round_)[1], self.remembers)
+            heard = rules.read_one(losses, rounds.named(row, round_)[1], self.remembers, self._graph.labels)
         else:
             heard = LossColumns(revealed.losses, revealed.losses)
         if self._ceiling is not None or costs is not None:
-            told = None if costs is None else costs_of_one(costs)
+            told = None if costs is None else costs_of_one(costs, self._graph.labels)
             learned = bool(rounds.learn(row, round_, heard, graph, revealed, 1, told))
             self._drawn = 0
             return learned

@@ -232,10 +232,10 @@ def check_given(ceiling: Ceiling | None, given: Any) -> None:
         raise CostError("With a ceiling, tell what the revealed arms cost: costs=..., as losses are told.")
 
 
-def costs_of_one(given: Any) -> LossColumns:
-    """Return the costs of one decision, by arm or in the order of the revealed arms."""
+def costs_of_one(given: Any, labels: tuple[str, ...] | None = None) -> LossColumns:
+    """Return the costs of one decision, by arm, of which some may have labels, or in the order of the revealed arms."""
     try:
-        return of_one(given)
+        return of_one(given, labels)
     except LossError as error:
         raise CostError(
             f"costs must be given by arm, or a list in the order of the revealed arms, not {short(given)}."

@@ -51,14 +51,14 @@ def read_floats(losses: Any, reveals: list[int], slots: Any) -> int:
     return k
 
 
-def of_one(losses: Any) -> LossColumns:
-    """Return the losses of one decision, by arm or in the order of the revealed arms.
+def of_one(losses: Any, labels: Sequence[str] | None = None) -> LossColumns:
+    """Return the losses of one decision, by arm, of which some may have labels, or in the order of the revealed arms.
 
     Raises:
         LossError: they are neither.
     """
     if isinstance(losses, Mapping):
-        arms = [_arm(arm) for arm in losses]
+        arms = [_arm(arm, labels) for arm in losses]
         values = list(losses.values())
         return LossColumns(_floats(values), objects(values), np.array(arms, np.int64), np.zeros(len(arms), np.int64))
     if isinstance(losses, np.ndarray) and losses.ndim == 1:
@@ -68,13 +68,16 @@ def of_one(losses: Any) -> LossColumns:
     raise LossError(f"losses must be given by arm, or a list in the order of the revealed arms, not {short(losses)}.")
 
 
-def _arm(arm: Any) -> int:
+def _arm(arm: Any, labels: Sequence[str] | None) -> int:
+    if isinstance(arm, str) and labels is not None and arm in labels:
+        return labels.index(arm)
     try:
         whole = int(arm) if not isinstance(arm, str) else None
     except (TypeError, ValueError, OverflowError):  # not even a number
         whole = None
     if whole is None or whole != arm:
-        raise LossError(f"Arm {arm!r} was not revealed, and a loss was told for it. Arms are whole numbers.")
+        called = f", or called by their labels, such as {short(labels[0])}" if labels else ""
+        raise LossError(f"Arm {arm!r} was not revealed, and a loss was told for it. Arms are whole numbers{called}.")
     return whole
 
 

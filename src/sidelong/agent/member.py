@@ -78,11 +78,12 @@ class Member(OneKey):
     ) -> bool:
         """Learn the losses that a decision revealed, as `Agent.tell` does."""
         name = self._name(decision)
-        spent = None if costs is None else costs_of_one(costs)
+        labels = self._family.graph.labels
+        spent = None if costs is None else costs_of_one(costs, labels)
         if isinstance(losses, Revealed):
             return bool(self._family.tell([name], RevealedColumns.of_one(losses), graph, spent))
         row, round_ = naming.find(self._rounds, [name])
-        heard = rules.read_one(losses, self._rounds.named(row, round_)[1], self._family.remembers)
+        heard = rules.read_one(losses, self._rounds.named(row, round_)[1], self._family.remembers, labels)
         return bool(self._rounds.learn(row, round_, heard, graph, None, self._family.threads, spent))
 
     def _name(self, decision: Decision | str) -> str:

@@ -433,10 +433,10 @@ def forgotten(name: str, remembers: int) -> DecisionError:
     )
 
 
-def read_one(losses: Any, named: NamedDecisions, remembers: int) -> LossColumns:
+def read_one(losses: Any, named: NamedDecisions, remembers: int, labels: tuple[str, ...] | None) -> LossColumns:
     """Return the losses of the one decision that is named; what is no losses at all is no repetition either."""
     try:
-        return of_one(losses)
+        return of_one(losses, labels)
     except LossError:
         if named.is_pending[0]:
             raise

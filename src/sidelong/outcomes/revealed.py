@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sidelong.graphs.graph import FeedbackGraph
 
     #: What an agent, a family and an experiment of the service are told: by arm, or in the order of the revealed arms.
-    Losses = Mapping[int, float] | Sequence[float] | npt.NDArray[np.float64]
+    Losses = Mapping[int, float] | Mapping[str, float] | Sequence[float] | npt.NDArray[np.float64]
 
 number = partial(check_number, OutcomeError)
 
