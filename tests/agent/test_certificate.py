@@ -7,6 +7,7 @@ import pytest
 
 import sidelong as sl
 from naive import Certifier
+from nightly import share
 from sidelong.errors import EvaluationError, LearnerError
 from sidelong.evaluation.certificates import TOLD, Standing, assess, settle
 
@@ -110,9 +111,9 @@ def test_an_arm_without_edges_is_absent():
     assert (standing.W[2] == 0).all()
 
 
-@pytest.mark.parametrize("delay", [0, 4])
-@pytest.mark.parametrize("learner", ["exp3.g++", "glance"])
-def test_the_loop_says_what_an_agent_says_to_the_bit(learner, delay):
+@pytest.mark.parametrize("game", share([("exp3.g++", 4), ("glance", 0), ("exp3.g++", 0), ("glance", 4)], 2))
+def test_the_loop_says_what_an_agent_says_to_the_bit(game):
+    learner, delay = game
     bank = [sl.graphs.path(4), sl.graphs.nested(4)]
     sequence = sl.graphs.scheduled(bank, [0, 0, 1])
     rounds, losses = 90, world(4, 90)
