@@ -15,7 +15,7 @@ from typing import NamedTuple
 from sidelong.service.store.database import Database, Reading, Writing
 from sidelong.service.store.kinds import KINDS
 
-PATIENCE = 60  # seconds that no test takes: whoever waits for another waits for ever
+PATIENCE = 120  # seconds that no test takes: whoever waits for another waits for ever
 
 
 class _Reading:

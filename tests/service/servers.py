@@ -73,7 +73,7 @@ def in_columns(items, **more):
 
 
 # On a busy machine everything takes long, and nothing is refused for that.
-_PATIENT = {"busy_timeout": 120.0, "request_timeout": 120.0, "work_timeout": 600.0}
+PATIENT = {"busy_timeout": 120.0, "request_timeout": 120.0, "work_timeout": 600.0}
 
 
 class Server:
@@ -143,7 +143,7 @@ class Nursery:
         wanted = {
             "log": str(log),
             "versions": versions or {},
-            "settings": {"database": database, **_PATIENT, **settings},
+            "settings": {"database": database, **PATIENT, **settings},
         }
         self._process.stdin.write(json.dumps(wanted) + "\n")
         self._process.stdin.flush()

@@ -74,7 +74,7 @@ class Bench:
 
     def __init__(self, address, hands=None, **settings):
         self.hands = hands or Hands()
-        self.database = open_database(address, busy_timeout=settings.pop("busy_timeout", 5.0))
+        self.database = open_database(address, busy_timeout=settings.pop("busy_timeout", 120.0))
         clock = Clock(lambda: self.hands.wall, lambda: self.hands.steady)
         self.store = Store(self.database, Settings(**settings), clock)
 

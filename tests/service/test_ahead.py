@@ -8,8 +8,9 @@ import pytest
 
 import sidelong as sl
 from service.doubles import PATIENCE, Pause
+from service.in_process import running
 from service.stores import opened
-from service.test_isolation import create, decide, running
+from service.test_isolation import create, decide
 from sidelong.errors import ServiceError
 from sidelong.service.store import creation
 from sidelong.service.store.lifecycle_commands import Change

@@ -1,15 +1,11 @@
 """Arms that are absent for a round, over HTTP: the same as an agent's, written down, replayed and refused."""
 
-import asyncio
-
-import httpx
 import pytest
 
 import sidelong as sl
+from service.in_process import playing
 from service.servers import in_columns
 from sidelong.errors import GraphError, LossError
-from sidelong.service.http.app import Application
-from sidelong.service.settings import Settings
 
 LABELS = ["none", "small", "medium", "large"]
 MAKE = {
@@ -20,18 +16,6 @@ MAKE = {
     "seed": 5,
     "expire_after": None,
 }
-
-
-def playing(tmp_path, do):
-    """Run `do` with a client of a service on the database of this test."""
-    app = Application(Settings(database=f"sqlite:///{tmp_path}/trays.db"))
-
-    async def run():
-        transport = httpx.ASGITransport(app)
-        async with app.running(), httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
-            return await do(client)
-
-    return asyncio.run(run())
 
 
 def choices(t):

@@ -157,7 +157,7 @@ class DatabaseContract:
         """Return what opens one and the same database again, as another server would."""
         address = new_database(self.kind, request, tmp_path)
         with contextlib.ExitStack() as opened:
-            yield lambda busy=5.0: opened.enter_context(contextlib.closing(open_database(address, busy)))
+            yield lambda busy=120.0: opened.enter_context(contextlib.closing(open_database(address, busy)))
 
     def test_the_list_shows_the_name_and_the_state_that_it_was_given(self, server):
         database = server()
@@ -244,7 +244,7 @@ class DatabaseContract:
         assert made.items() <= {each.name: each.id for each in listed}.items()
 
     def test_a_name_is_given_once_also_if_two_servers_want_it_at_the_same_time(self, server):
-        database, other = server(), server(120.0)
+        database, other = server(), server()
         make(database)
         with pytest.raises(TakenError):
             make(database)
@@ -390,7 +390,7 @@ class DatabaseContract:
         assert numbers(database, of) == [1, 2]
 
     def test_one_server_locks_and_the_other_waits_and_then_sees_what_was_appended(self, server):
-        database, other = server(), server(120.0)
+        database, other = server(), server()
         of, seen = make(database), []
 
         def second():
@@ -423,7 +423,7 @@ class DatabaseContract:
 
         with contextlib.ExitStack() as workers:
             for name in range(4):
-                workers.enter_context(beside(functools.partial(work, server(120.0), name)))
+                workers.enter_context(beside(functools.partial(work, server(), name)))
         assert numbers(database, of) == list(range(1, 41))
         with database.reading() as reading:
             keys = [event.key for event in reading.events(of, 0, 99)]
@@ -431,7 +431,7 @@ class DatabaseContract:
             assert [key for key in keys if key.startswith(f"{name}-")] == [f"{name}-{number}" for number in range(10)]
 
     def test_who_waits_longer_than_the_busy_time_is_refused_and_may_come_again(self, server):
-        database, hasty, patient = server(), server(0.2), server(120.0)
+        database, hasty, patient = server(), server(0.2), server()
         of = make(database)
         with contextlib.ExitStack() as until_appended, database.writing() as writing:
             writing.lock(of)
@@ -665,7 +665,7 @@ class DatabaseContract:
         assert data_of(database, graph("b")) == b"small"
 
     def test_what_is_held_is_not_forgotten_by_another_server_before_it_is_named(self, server):
-        database, other = server(), server(120.0)
+        database, other = server(), server()
         of = make(database)
         keep(database, graph("a"), b"graph", 0)
         gone = []
@@ -713,7 +713,7 @@ class DatabaseContract:
 
     def test_closing_waits_for_the_transactions_of_other_threads(self, server):
         """A connection that comes back later would stay open, until Python collects it and warns."""
-        database, begun, end = server(busy=120.0), threading.Event(), threading.Event()
+        database, begun, end = server(), threading.Event(), threading.Event()
 
         def read():
             with database.reading() as reading:

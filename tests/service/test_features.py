@@ -3,17 +3,15 @@
 import asyncio
 import io
 
-import httpx
 import numpy as np
 import pytest
 
 import sidelong as sl
+from service.in_process import playing
 from service.stores import lose_snapshots, opened, small_blocks
 from sidelong import evaluation
 from sidelong.errors import FeatureError, LearnerError, ServiceError
 from sidelong.service.client import connect_async
-from sidelong.service.http.app import Application
-from sidelong.service.settings import Settings
 
 LABELS = ["none", "small", "medium", "large"]
 NAMES = ["weekday", "size", "rain"]
@@ -40,18 +38,6 @@ KINDS = {
     ),
 }
 both_kinds = pytest.mark.parametrize("kind", KINDS)
-
-
-def playing(tmp_path, do, **settings):
-    """Run `do` with a client of a service on the database of this test."""
-    app = Application(Settings(database=f"sqlite:///{tmp_path}/trays.db", **settings))
-
-    async def run():
-        transport = httpx.ASGITransport(app)
-        async with app.running(), httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
-            return await do(client)
-
-    return asyncio.run(run())
 
 
 def features(t):
@@ -107,7 +93,7 @@ def test_it_decides_as_an_agent_late_and_out_of_order_and_a_replay_gives_the_sam
 
     before = playing(tmp_path, play)
     assert playing(tmp_path, digest) == before  # from the snapshot that the server left
-    with opened(f"sqlite:///{tmp_path}/trays.db") as bench:
+    with opened(f"sqlite:///{tmp_path}/played.db") as bench:
         lose_snapshots(bench.database)
         assert bench.digest("trays") == before  # from the journal alone
     assert playing(tmp_path, digest, snapshot_every=3) == before
@@ -268,7 +254,7 @@ def test_a_batch_has_a_context_for_each_key_or_one_for_all(tmp_path, monkeypatch
         return before
 
     before = playing(tmp_path, play)
-    with opened(f"sqlite:///{tmp_path}/trays.db") as bench:
+    with opened(f"sqlite:///{tmp_path}/played.db") as bench:
         lose_snapshots(bench.database)
         assert bench.digest("trays") == before  # from the journal alone
 
@@ -380,6 +366,6 @@ def test_features_advise_glance_as_they_advise_an_agent_and_a_replay_gives_the_s
 
     before = playing(tmp_path, play)
     assert playing(tmp_path, digest) == before
-    with opened(f"sqlite:///{tmp_path}/trays.db") as bench:
+    with opened(f"sqlite:///{tmp_path}/played.db") as bench:
         lose_snapshots(bench.database)
         assert bench.digest("trays") == before

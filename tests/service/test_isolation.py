@@ -18,14 +18,13 @@ import pytest
 
 import sidelong as sl
 from service.doubles import PATIENCE, Meter, Pause, hooked, of_kind
+from service.in_process import application, running, serving
 from service.servers import decisions_of, in_columns
 from service.stores import new_database, one_of, opened
 from service.test_keyed import told
 from sidelong.errors import ServiceError
 from sidelong.service import pools
 from sidelong.service.http import export
-from sidelong.service.http.app import Application
-from sidelong.service.settings import Settings
 from sidelong.service.store import creation
 from sidelong.service.store.database import BlobKind
 from sidelong.service.store.graphs import identify
@@ -35,30 +34,6 @@ from sidelong.service.store.locks import FairLock, RequestPriority
 from sidelong.service.store.rules import Decide, Tell
 
 GRAPH = {"name": "cliques", "sizes": [3, 2]}
-
-
-def application(address, clock=None, **settings):
-    """Return a server that does not mind how often it is asked."""
-    rates = {"decide_rate": 1e9, "read_rate": 1e9, "feedback_rate": 1e9}
-    return Application(Settings(database=address, **rates, **settings), clock)
-
-
-@contextlib.asynccontextmanager
-async def running(address, clock=None, **settings):
-    """Run a server in this process; yield it, and a client, which may ask until the server has stopped."""
-    async with serving(application(address, clock, **settings)) as client_of:
-        yield client_of
-
-
-@contextlib.asynccontextmanager
-async def serving(app):
-    """Run an application; yield its server, and a client."""
-    async with (
-        httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost", timeout=PATIENCE) as client,
-        app.running(),
-        asyncio.timeout(PATIENCE),
-    ):
-        yield app.server, client
 
 
 async def create(client, *names):
@@ -183,7 +158,7 @@ def test_an_experiment_that_another_server_has_locked_does_not_keep_the_others_w
     address = new_database("postgresql", request, tmp_path)
 
     async def ask():
-        async with running(address, busy_timeout=PATIENCE) as (server, client):
+        async with running(address) as (server, client):
             await create(client, "locked", "other")
             other = open_database(address)
             with contextlib.closing(other), other.writing() as stopped:  # in the middle of a commit
@@ -212,7 +187,7 @@ def test_a_server_that_stands_still_gives_its_locks_on_postgresql_back(request, 
                     break
             stopped.lock(1)
 
-    with opened(address, busy_timeout=0.5) as bench, opened(address) as other:
+    with opened(address, busy_timeout=0.5) as bench, opened(address, busy_timeout=5.0) as other:
         bench.create()
         with pytest.raises(ServiceError) as error:
             stand_still()
@@ -575,7 +550,7 @@ def test_who_makes_large_experiments_keeps_neither_readers_nor_decisions_nor_the
 
     async def ask():
         hooks["find"] = slow
-        async with running(address, work_timeout=0.5) as (_, client):
+        async with running(address, work_timeout=0.5, busy_timeout=5.0) as (_, client):
             bodies = [{"name": f"large-{number}", "graph": GRAPH} for number in range(6)]
             waiting = [asyncio.create_task(client.post("/v1/experiments", json=body)) for body in bodies]
             for _ in range(2):

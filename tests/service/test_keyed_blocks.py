@@ -8,8 +8,8 @@ import pytest
 
 import sidelong as sl
 from service.doubles import Meter, altered, flipped, of_kind
+from service.in_process import running
 from service.stores import lose_snapshots, opened, small_blocks
-from service.test_isolation import running
 from service.test_keyed import KEYS, KeyedTwins, ask, run, told
 from sidelong.errors import ServiceError
 from sidelong.service.store.database import BlobKind

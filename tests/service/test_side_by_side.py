@@ -3,13 +3,10 @@
 import asyncio
 import threading
 
-import httpx
-
 from service.doubles import PATIENCE, Pause
+from service.in_process import application, running, serving
 from service.stores import Hands
 from sidelong.errors import ServiceError
-from sidelong.service.http.app import Application
-from sidelong.service.settings import Settings
 from sidelong.service.store.clock import Clock
 from sidelong.service.store.rules import Decide
 from sidelong.service.store.tokens import Tokens
@@ -26,15 +23,10 @@ def test_nobody_waits_for_those_who_download_the_log(tmp_path, monkeypatch, hook
         return rounds(*which)
 
     hooks["rounds"] = slow
-    app = Application(Settings(database=f"sqlite:///{tmp_path}/beside.db"))
     monkeypatch.setattr("sidelong.service.store.tokens.Tokens.fresh_for", 0.0)  # every request looks at the tokens anew
 
     async def ask():
-        transport = httpx.ASGITransport(app)
-        async with (
-            app.running(),
-            httpx.AsyncClient(transport=transport, base_url="http://localhost", timeout=60) as client,
-        ):
+        async with running(f"sqlite:///{tmp_path}/beside.db") as (_, client):
             assert (await client.post("/v1/experiments", json=EXPERIMENT)).status_code == 201
             assert (await client.post("/v1/experiments/e/decisions")).status_code == 201
             logs = [asyncio.create_task(client.get("/v1/experiments/e/log")) for _ in range(64)]
@@ -61,16 +53,11 @@ def test_a_database_that_says_nothing_is_one_that_is_away(tmp_path, monkeypatch,
 
     hooks["tokens"] = tokens
     monkeypatch.setattr(Tokens, "fresh_for", 0.0)
-    settings = Settings(database=f"sqlite:///{tmp_path}/silent.db", busy_timeout=120.0)
-    app = Application(settings)
 
     async def ask():
-        async with (
-            app.running(),
-            httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost", timeout=60) as client,
-        ):
+        async with running(f"sqlite:///{tmp_path}/silent.db") as (server, client):
             assert (await client.post("/v1/experiments", json=EXPERIMENT)).status_code == 201
-            settings.busy_timeout = 0.3
+            server.settings.busy_timeout = 0.3
             silent.set()
             async with asyncio.timeout(120):
                 for method, path in (("POST", "/v1/experiments/e/decisions"), ("GET", "/ready")):
@@ -78,7 +65,7 @@ def test_a_database_that_says_nothing_is_one_that_is_away(tmp_path, monkeypatch,
                     assert (reply.status_code, reply.json()["code"]) == (503, "unavailable")
                     assert reply.headers["Retry-After"] == "2"
                 assert (await client.get("/health")).status_code == 200
-            settings.busy_timeout = 120.0
+            server.settings.busy_timeout = 120.0
             silent.clear()
             done.set()
             assert (await client.post("/v1/experiments/e/decisions")).status_code == 201
@@ -91,18 +78,13 @@ def test_health_and_metrics_are_answered_while_a_commit_takes_its_time(tmp_path,
     """The server looks at all experiments every few seconds, and does not wait for one that is being written."""
     hands, pause, looked = Hands(), Pause(), threading.Semaphore(0)
     clock = Clock(lambda: hands.wall, lambda: hands.steady)
-    app = Application(Settings(database=f"sqlite:///{tmp_path}/commit.db", sweep_every=0.01), clock)
 
     def look(experiments, **which):
         looked.release()
         return experiments(**which)
 
     async def ask():
-        async with (
-            app.running(),
-            httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost", timeout=60) as client,
-            asyncio.timeout(120),
-        ):
+        async with running(f"sqlite:///{tmp_path}/commit.db", clock, sweep_every=0.01) as (_, client):
             assert (await client.post("/v1/experiments", json=EXPERIMENT)).status_code == 201
             hooks["commit"] = pause.hook()
             decision = asyncio.create_task(client.post("/v1/experiments/e/decisions"))
@@ -121,15 +103,12 @@ def test_health_and_metrics_are_answered_while_a_commit_takes_its_time(tmp_path,
 
 
 def test_who_leaves_before_the_write_does_not_keep_those_waiting_who_are_written_with_it(tmp_path):
-    app = Application(Settings(database=f"sqlite:///{tmp_path}/leaves.db"))
-
     async def ask():
-        transport = httpx.ASGITransport(app)
-        async with app.running(), httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+        async with running(f"sqlite:///{tmp_path}/leaves.db") as (server, client):
             assert (await client.post("/v1/experiments", json=EXPERIMENT)).status_code == 201
-            leaves, stays = (app.server.commits.submit(Decide("e")) for _ in range(2))  # in one transaction
+            leaves, stays = (server.commits.submit(Decide("e")) for _ in range(2))  # in one transaction
             leaves.cancel()
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(120):
                 made = await stays
             assert list(made.draws.numbers) == [2]
 
@@ -151,9 +130,8 @@ def test_a_request_that_takes_longer_than_the_server_stays_is_to_be_sent_again(t
     async def ask():
         nonlocal loop
         loop = asyncio.get_running_loop()
-        app = Application(Settings(database=f"sqlite:///{tmp_path}/stops.db"))
-        transport = httpx.ASGITransport(app)
-        async with app.running(), httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+        app = application(f"sqlite:///{tmp_path}/stops.db")
+        async with serving(app) as (_, client):
             assert (await client.post("/v1/experiments", json=EXPERIMENT)).status_code == 201
             assert (await client.post("/v1/experiments/e/decisions")).status_code == 201
             headers = [(b"host", b"localhost")]

@@ -1,28 +1,21 @@
 """Spans for OpenTelemetry, where it is installed."""
 
-import asyncio
-
-import httpx
 import pytest
 
+from service.in_process import playing
 from sidelong.service.http import tracing
-from sidelong.service.http.app import Application
-from sidelong.service.settings import Settings
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 
 
 def get(tmp_path, *paths):
     """Send requests of one trace."""
-    app = Application(Settings(database=f"sqlite:///{tmp_path}/traced.db"))
 
-    async def ask():
-        transport = httpx.ASGITransport(app)
-        async with app.running(), httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
-            for path in paths:
-                await client.get(path, headers={"traceparent": f"00-{TRACE}-00f067aa0ba902b7-01"})
+    async def ask(client):
+        for path in paths:
+            await client.get(path, headers={"traceparent": f"00-{TRACE}-00f067aa0ba902b7-01"})
 
-    asyncio.run(ask())
+    playing(tmp_path, ask)
 
 
 def test_a_request_is_a_span_below_that_of_its_client(tmp_path, monkeypatch):
