@@ -542,7 +542,7 @@ first = type(owner.note).__name__
 owner.note(0, 0.25, 1.0, *seen)
 if len(sys.argv) > 1:
     _jit._process.plain_seconds = 10.0
-owner.note(0, 0.75, 1.0, *seen)
+owner.note(0, 0.75, 2.0, *seen)
 print(json.dumps([first, type(owner.note).__name__, "numba" in sys.modules, seen[0].tolist()]))
 """
 
