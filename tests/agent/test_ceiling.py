@@ -463,6 +463,19 @@ def test_repetitions_are_recognised_by_their_costs():
     assert agent.spending()[:3] == (1, 2.0, 1.0)
 
 
+def test_a_repetition_by_arm_is_recognised_whichever_arm_was_played():
+    agent = sl.Agent("glance", GRAPH, seed=1, ceiling=1.0)
+    family = sl.Family("glance", GRAPH, seed=1, ceiling=1.0)
+    for one in (agent, family["a"]):
+        for arm in range(3):
+            decision = one.ask(available=[arm])
+            told = {"losses": {arm: 0.5}, "costs": {arm: 0.25}}
+            assert one.tell(decision, **told)
+            assert not one.tell(decision, **told)
+            with pytest.raises(ConflictError):
+                one.tell(decision, {arm: 0.5}, costs={arm: 0.5})
+
+
 def test_arms_come_and_go_with_their_bounds():
     agent = sl.Agent("glance", GRAPH, seed=1, ceiling=1.0, cost_bounds=BOUNDS, overspend=0.0)
     with pytest.raises(LearnerError, match="gives every arm a bound: give cost_bound"):

@@ -257,6 +257,8 @@ def in_order(
 ) -> Floats:
     """Return the costs of decisions, each of which has so many, in the order of their arms, which are -1 if not known.
 
+    So is the arm that was played, if a decision is not pending: one that was told before, perhaps the same.
+
     Raises:
         CostError: they are missing, negative, above their bounds, or of other arms.
     """
@@ -281,7 +283,7 @@ def in_order(
             )
         raise CostError(f"{name} must be a finite number from 0 on, not {cost}. Nothing was learned.")
     seen = np.bincount(of[known & (arms == played[of])], minlength=due.size) > 0
-    for at in np.flatnonzero(~seen & (np.bincount(of[known], minlength=due.size) > 0)).tolist():
+    for at in np.flatnonzero(~seen & (played >= 0) & (np.bincount(of[known], minlength=due.size) > 0)).tolist():
         raise CostError(f"What arm {played[at]}{whose(at)} cost must be seen, and this graph does not reveal it.")
     return np.ascontiguousarray(costs)
 

@@ -233,7 +233,8 @@ class FeedbackCheck:
         losses = self._checked(values, given, arms, due, offsets)
         spent = np.empty(0)
         if self._ceiling is not None and costs is not None:
-            spent = in_order(self._ceiling, costs, due, arms, named.arm, named.whose)
+            played = np.where(named.is_pending, named.arm, -1)
+            spent = in_order(self._ceiling, costs, due, arms, played, named.whose)
             key = (
                 key
                 ^ marks_of(named.round, spent, np.zeros(spent.size, np.int64), offsets, np.zeros_like(key))[:, LOSSES]
