@@ -239,6 +239,19 @@ def test_other_quantities_may_be_made():
     assert report.columns["sold_out"].tolist() == [0, 1, 0]
 
 
+def test_more_was_not_made_of_what_is_said_to_have_run_out(tmp_path):
+    shop = new()
+    shop.order("2026-01-05", ["a", "b"], first=5)
+    shop.sold("2026-01-05", [3, 5], ran_out=[None, True])
+    with pytest.raises(OutcomeError, match=r"'b' ran out, as sold was told, after 5, and 7 would not have been sold"):
+        shop.made("2026-01-05", {"a": 6, "b": 7})
+    assert shop.contents()[1]["day.0.made"].tolist() == [5, 5]
+    shop.sold("2026-01-05", {"b": 5})
+    shop.made("2026-01-05", {"b": 7})
+    shop.save(tmp_path / "shop")
+    assert sl.Newsvendor.load(tmp_path / "shop").contents()[1]["day.0.made"].tolist() == [5, 7]
+
+
 def test_products_come_and_go_and_days_are_closed():
     shop, demand = new(), demand_of(300)
     products = np.array(PRODUCTS)

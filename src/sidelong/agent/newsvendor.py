@@ -254,12 +254,20 @@ class Newsvendor:
         """
         parts, products = self._ordered_on(date)
         made = read_units("The quantity made", orders, products, OutcomeError, whole=True, only=True)
-        sold = np.concatenate([part.sold for part in parts])
+        sold, flags = (np.concatenate([getattr(part, name) for part in parts]) for name in ("sold", "ran_out"))
         refuse(
             sold > made,
             OutcomeError,
             lambda at: (
                 f"{sold[at]:g} of {short(products[at])} were sold, and no more than were made can be: {made[at]:g}."
+            ),
+        )
+        refuse(
+            (flags == 1) & (sold < made),
+            OutcomeError,
+            lambda at: (
+                f"{short(products[at])} ran out, as sold was told, after {sold[at]:g}, and {made[at]:g} would not have "
+                f"been sold out. Correct its sales first."
             ),
         )
         for part, each in by_part(parts, made):
