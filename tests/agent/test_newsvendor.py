@@ -6,9 +6,11 @@ import re
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import sidelong as sl
+from browser import visit
 from sidelong.agent import state_file
 from sidelong.agent.newsvendor import PATIENCE
 from sidelong.errors import AdviceError, FamilyError, LearnerError, OutcomeError, SidelongError, StateFileError
@@ -624,6 +626,8 @@ def test_the_report_is_a_table_a_figure_and_a_page(tmp_path):
     report = shop.report("quantile")
     assert "Known to be paid: " in str(report)
     assert "ratio" in str(report)
+    trusted = max(report.advisers, key=lambda each: each.weight).name
+    assert f"Trusted most now: {trusted!r}, with " in str(report)
     assert report.to_pandas().shape == (7, 11)
     assert report.to_pandas("advisers").name.tolist() == list(shop.adviser_names)
     assert report.plot().axes
@@ -633,6 +637,20 @@ def test_the_report_is_a_table_a_figure_and_a_page(tmp_path):
     assert "<b>" not in page
     assert "<svg" in page
     assert report._repr_html_() in page.replace(report.plot()._repr_html_(), "")
+
+
+def test_the_page_of_the_report_can_be_read_on_a_telephone_and_on_a_dark_screen(browser, tmp_path):
+    shop = new()
+    play(shop, demand_of(30))
+    shop.order(date(30), PRODUCTS)
+    shop.report().save(tmp_path / "report.html")
+    for dark in (False, True):
+        with visit(browser, (tmp_path / "report.html").as_uri(), width=400, dark=dark) as page:
+            assert page.overflow <= 0
+            assert (page.page.evaluate("getComputedStyle(document.body).color") == "rgb(255, 255, 255)") is dark
+            assert all(width >= 500 for width, _ in page.sizes("svg"))  # it scrolls, and its letters stay large
+            assert page.page.locator('meta[name="viewport"]').count() == 1
+            assert page.complaints == []
 
 
 def test_a_shop_without_weekdays():

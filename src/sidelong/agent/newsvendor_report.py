@@ -35,6 +35,11 @@ if TYPE_CHECKING:
     from sidelong.keys import Key
 
 _SHOWN = 20  # products in a table for people
+#: On a telephone, the figure keeps a size at which it can be read, and scrolls as the tables do.
+_STYLE = (
+    "body{font:16px/1.5 sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}"
+    "div:has(>svg){overflow-x:auto}svg{min-width:32rem}"
+)
 _NOTES = (
     "Where something was left over, the demand was seen, and the cost is known.",
     (
@@ -46,6 +51,10 @@ _NOTES = (
         "What an adviser would have paid beyond what was paid has bounds that hold whatever was wanted. The guess "
         "takes a tenth more than was sold as the demand of a sold-out day. Advice counts as it was given, after the "
         "orders that were really made."
+    ),
+    (
+        "The weight of an adviser is its share of the blend of them all. It was followed on a day if what was made is "
+        "what it advised, whoever else advised the same."
     ),
 )
 
@@ -68,7 +77,7 @@ class ReportedAdviser(NamedTuple):
     days: int  #: of a product, with its advice
     paid: float  #: on these, as a guess where the demand was not seen
     more: Money  #: that it would have paid beyond that
-    weight: float  #: in the blend, now
+    weight: float  #: in the blend, now; 0 of the blend itself
     followed: float  #: the share of these days on which what it advised was made
     verdict: str  #: "cheaper", "dearer" or "not known"
 
@@ -146,8 +155,12 @@ class NewsvendorReport:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write it as one HTML page that needs nothing else."""
-        head = '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>Orders</title>'
-        style = "<style>body{font:16px/1.5 sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}</style></head>"
+        head = (
+            '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>Orders</title>\n'
+            '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+            '<meta name="color-scheme" content="light dark">\n'
+        )
+        style = f"<style>{_STYLE}</style></head>"
         figure = self.plot()._repr_html_() if self.days else ""
         Path(path).write_text(
             f"{head}{style}\n<body><h1>Orders</h1>\n{self._body(figure)}</body></html>\n", encoding="utf-8"
@@ -161,11 +174,12 @@ class NewsvendorReport:
         verb, amount = (
             ("Saved", self.saved) if self.saved.guess >= 0 else ("Lost", Money(*(-x for x in self.saved[::-1])))
         )
-        seen = self.days - self.unseen
+        seen, most = self.days - self.unseen, max(self.advisers, key=lambda each: each.weight)
         return [
             f"Known to be paid: {self.known:,.0f}, for {seen:,} of {self.days:,} orders, whose demand was seen.",
             f"With the {self.unseen:,} orders that sold out: {self.paid}.",
             f"{verb} against {self.before!r}: {amount}, {sure}.",
+            f"Trusted most now: {most.name!r}, with {most.weight:.0%} of the blend.",
         ]
 
     def _adviser_cells(self) -> tuple[list[str], list[list[str]]]:
@@ -173,7 +187,7 @@ class NewsvendorReport:
         rows = [
             [
                 *(each.name, f"{each.days:,}", f"{each.paid:,.0f}", *(f"{x:+,.0f}" for x in each.more)),
-                *(f"{each.weight:.2f}", f"{each.followed:.0%}", each.verdict),
+                *(f"{each.weight:.2f}" if each.weight else "", f"{each.followed:.0%}", each.verdict),
             ]
             for each in self.advisers
             if each.days
