@@ -434,6 +434,8 @@ def test_a_mean_forecast_is_raised_to_the_level_that_pays():
         ordered[:, t] = q = shop.order(date(t), PRODUCTS, advice)
         shop.sold(date(t), np.minimum(q, demand[:, t]))
     assert ((ordered >= demand)[:, 60:].mean(axis=1) > 0.85).all()  # 0.95 is asked for
+    below = new().order(1, PRODUCTS[:2], sl.Forecast(Model(), np.array([[-0.3], [4]])))
+    assert below.tolist() == [0, 4]
     with pytest.raises(AdviceError, match="A forecast is a fitted model with its features x"):
         sl.Forecast(Model())
     with pytest.raises(AdviceError, match="kind must be 'quantile' or 'mean'"):

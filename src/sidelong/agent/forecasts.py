@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from sidelong.checks import check_one_of, short
 from sidelong.errors import AdviceError
 
@@ -12,7 +14,8 @@ class Forecast:
     """The prediction of a regressor, of scikit-learn, LightGBM or any other, for the products of a day.
 
     Args:
-        model: a fitted model with ``predict``, or a column of numbers that it has predicted.
+        model: a fitted model with ``predict``, of which a negative prediction counts as 0, or a column of numbers that
+            it has predicted.
         x: the features of the products, a row for each, in the order in which they are ordered; None for a column.
         kind: "quantile" if it predicts how much to order, as a quantile regression does; "mean" if it predicts average
             sales. A mean is multiplied by a quantile of past ratios of sales to predictions, once there are six.
@@ -31,4 +34,4 @@ class Forecast:
                 f"A forecast is a fitted model with its features x, or a column of numbers without; not {short(model)} "
                 f"{'without' if x is None else 'with'} x."
             )
-        self.values = model if x is None else model.predict(x)  #: a number for each product
+        self.values = model if x is None else np.maximum(model.predict(x), 0.0)  #: a number for each product
