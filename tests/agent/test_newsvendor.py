@@ -294,6 +294,26 @@ def test_a_series_is_read_by_its_index_if_that_names_products():
             shop.sold("2026-01-05", pd.Series([1, 2], index=other[:1] * 2))
 
 
+def test_rows_of_a_history_are_read_in_their_order_whatever_their_index_says():
+    for products, index in ((["a", "b", "b"], ["b", "a", "a"]), ([1, 2, 3], [3, 1, 2])):
+        shop = new()
+        table = {"date": [1, 1, 2], "product": products, "sold": [4, 8, 9], "order": [5, 8, 10]}
+        shop.learn(pd.DataFrame(table, index=index))
+        shops = new()
+        shops.learn(table)
+        assert shop.order(3, shop.products).tolist() == shops.order(3, shop.products).tolist()
+
+
+def test_advice_may_be_a_table_with_a_column_for_each_adviser():
+    columns = {"forecast": [12.4, 90.0], "baker": [np.nan, 70.0]}
+    orders = new().order("2026-01-05", ["a", "b"], columns)
+    for index in (None, ["a", "b"]):
+        assert (new().order("2026-01-05", ["a", "b"], pd.DataFrame(columns, index=index)) == orders).all()
+    turned = pd.DataFrame(columns, index=["a", "b"])[::-1]
+    assert (new().order("2026-01-05", ["a", "b"], turned) == orders).all()
+    assert (new().order("2026-01-05", ["a", "b"], pa.table(columns)) == orders).all()
+
+
 def test_days_are_dates_or_whole_numbers_and_nothing_like_them():
     for wrong in (20260105, "20260105", "05.01.2026", "2026-01", 2**70, float("nan"), None, pd.NaT, True):
         with pytest.raises(FamilyError, match="date "):
@@ -323,6 +343,9 @@ def test_days_are_dates_or_whole_numbers_and_nothing_like_them():
         ({"a": float("inf")}, "The sales of 'a' must be a whole number from 0, not inf."),
         ({"c": 1}, "The sales: no order of 'c' for that day is open."),
         ([1], "The sales must have a value for each of the 2 products, and has 1."),
+        ({"a": 3e9}, "The sales of 'a' must be a whole number from 0 to 2,147,483,648, not 3000000000.0."),
+        (pd.DataFrame({"sold": [1, 2]}), "The sales must be a column, or a dict by product, and this is a table with"),
+        (pd.DataFrame({"sold": [1]}, index=["a"]), "The sales must be a column, or a dict by product, and this is a"),
         (3, "The sales must be a column, or a dict by product, not 3."),
     ],
 )
@@ -348,6 +371,8 @@ def test_other_wrong_input_is_refused():
         shop.order(1, ["a"], {"": [1]})  # which no file could be read with
     with pytest.raises(AdviceError, match="a dict of numbers is by product, and there is no product 'baker'"):
         shop.order(1, ["a"], {"baker": 5}, first=3)
+    with pytest.raises(AdviceError, match="The advice of 'baker' is by product, and there is no product 'aa'"):
+        shop.order(1, ["a"], {"baker": {"aa": 5}}, first=3)
     with pytest.raises(AdviceError, match="'ratio' is the name of a built-in adviser"):
         shop.order(1, ["a"], {"ratio": [1]})
     with pytest.raises(AdviceError, match="At most 15 advisers of your own are taken, and this would be 16"):

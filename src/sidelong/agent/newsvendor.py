@@ -147,7 +147,8 @@ class Newsvendor:
             date: the day of the sales: a date, ISO text, or a whole number that counts days; not before the last one.
             products: text or whole numbers: a list, an array or a column, each product once.
             advice: what others would order, in units: a dict from the name of an adviser to a column, a dict by product
-                or a `Forecast`; NaN or None for silence. Or one of these without a name.
+                or a `Forecast`; NaN or None for silence. Or one of these without a name, or a table with a column for
+                each adviser.
             first: what to order of products without sales and advice: a number, a column, or a dict by product. It is
                 ignored for all others.
         """

@@ -56,22 +56,26 @@ def _plain_key(key: Any) -> Any:
 def read_advice(advice: Any, products: list[Key], known: Collection[Key]) -> dict[str, tuple[np.ndarray, str]]:
     """Return a number for each product by the name of each adviser, and of which kind it is.
 
-    A dict of numbers is by product: it must name one of `products`, or of others that are `known`.
+    A dict of numbers is by product: it must name one of `products`, or of others that are `known`. A table has a column
+    for each adviser.
     """
     if advice is None:
         return {}
+    names = names_of(advice)
+    if names is not None and not isinstance(advice, Mapping):
+        advice = {name: advice[name] for name in names}  # a table with a column for each adviser
     named = isinstance(advice, Mapping) and all(isinstance(each, str) for each in advice)
     by_name = (
         advice
         if named and not all(np.isscalar(each) or each is None for each in advice.values())
         else {UNNAMED: advice}
     )
-    if by_name and by_name.get(UNNAMED) is advice and isinstance(advice, Mapping):
-        _check_some_product(advice, products, known)
     made = {}
     for name, each in by_name.items():
         if not name:
             raise AdviceError("The name of an adviser is text, not ''.")
+        if isinstance(each, Mapping):
+            _check_some_product(name, each, products, known, alone=each is advice)
         kind = each.kind if isinstance(each, Forecast) else "quantile"
         values = each.values if isinstance(each, Forecast) else each
         if values is not None:
@@ -79,13 +83,19 @@ def read_advice(advice: Any, products: list[Key], known: Collection[Key]) -> dic
     return made
 
 
-def _check_some_product(by_product: Mapping[Any, Any], products: list[Key], known: Collection[Key]) -> None:
-    if by_product and set(by_product).isdisjoint(products) and set(by_product).isdisjoint(known):
-        name = next(iter(by_product))
-        raise AdviceError(
-            f"advice that is a dict of numbers is by product, and there is no product {short(name)}. Give the advice "
-            f"of somebody of that name as a column, or as a dict by product: {{{name!r}: [...]}}."
-        )
+def _check_some_product(
+    name: str, by_product: Mapping[Any, Any], products: list[Key], known: Collection[Key], *, alone: bool
+) -> None:
+    """Refuse advice in which no product is one that there is; `alone` says that its adviser was not named."""
+    if not by_product or not set(by_product).isdisjoint(products) or not set(by_product).isdisjoint(known):
+        return
+    other = next(iter(by_product))
+    if not alone:
+        raise AdviceError(f"The advice of {name!r} is by product, and there is no product {short(other)}.")
+    raise AdviceError(
+        f"advice that is a dict of numbers is by product, and there is no product {short(other)}. Give the advice "
+        f"of somebody of that name as a column, or as a dict by product: {{{other!r}: [...]}}."
+    )
 
 
 def read_first(first: Any, products: list[Key]) -> np.ndarray:
@@ -109,10 +119,13 @@ def read_history(history: Any, read_day: Callable[[Any], tuple[int, bool]]) -> P
     days = [read_day(each) for each in as_list(history["date"])]
     if len({is_date for _, is_date in days}) > 1:
         raise OutcomeError("The column date has dates and whole numbers. Use one kind.")
-    sold = read_units("The sales", history["sold"], products, OutcomeError, whole=True)
+    # As an array: a row belongs to the product beside it, whatever the index of the table says.
+    columns = {name: history[name] for name in {"sold", "order", "ran_out"}.intersection(names)}
+    columns = {name: each.to_numpy() if hasattr(each, "to_numpy") else each for name, each in columns.items()}
+    sold = read_units("The sales", columns["sold"], products, OutcomeError, whole=True)
     made = sold + 1.0
     if "order" in names:
-        given = read_units("The order", history["order"], products, OutcomeError, whole=True)
+        given = read_units("The order", columns["order"], products, OutcomeError, whole=True)
         made = np.where(np.isnan(given), made, given)
         refuse(
             ~(sold <= made) & ~np.isnan(sold),
@@ -120,7 +133,7 @@ def read_history(history: Any, read_day: Callable[[Any], tuple[int, bool]]) -> P
             lambda at: f"{sold[at]:g} of {short(products[at])} were sold on a day on which {made[at]:g} were ordered.",
         )
     flags = (
-        read_flags("ran_out", history["ran_out"], products, OutcomeError)
+        read_flags("ran_out", columns["ran_out"], products, OutcomeError)
         if "ran_out" in names
         else np.full(sold.size, -1)
     )

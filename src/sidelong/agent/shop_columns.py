@@ -13,7 +13,7 @@ import numpy as np
 from sidelong.checks import as_float, is_whole, short
 from sidelong.errors import FamilyError, SidelongError
 from sidelong.keys import read_keys
-from sidelong.tables import as_list
+from sidelong.tables import as_list, names_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -82,6 +82,8 @@ def by_product(
                 if product not in known:
                     raise error(f"{what}: no order of {short(product)} for that day is open.")
         return [given.get(product) for product in products]
+    if (names := names_of(given)) is not None:
+        raise error(f"{what} must be a column, or a dict by product, and this is a table with {short(names)}.")
     if isinstance(given, str) or not hasattr(given, "__len__"):
         raise error(f"{what} must be a column, or a dict by product, not {short(given)}.")
     if len(given) != len(products):
@@ -92,7 +94,7 @@ def by_product(
 
 def _by_index(what: str, given: Any, products: Sequence[Key], error: type[SidelongError]) -> Any:
     """Return a Series of pandas whose index names products as a dict, since its order may be another."""
-    index = getattr(given, "index", None)
+    index = None if names_of(given) is not None else getattr(given, "index", None)
     if index is None or callable(index) or type(index).__name__ == "RangeIndex" or not products:
         return given
     labels = as_list(index)
@@ -126,7 +128,8 @@ def read_units(
         wrong,
         error,
         lambda at: (
-            f"{what} of {short(products[at])} must be a {'whole ' * whole}number from 0, not {short(listed[at])}."
+            f"{what} of {short(products[at])} must be a {'whole ' * whole}number from 0"
+            f"{f' to {MOST_UNITS:,}' * bool(MOST_UNITS < units[at] < np.inf)}, not {short(listed[at])}."
         ),
     )
     return units
