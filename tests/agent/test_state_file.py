@@ -68,6 +68,19 @@ def test_a_copy_goes_on_with_the_same_bits_and_apart(copied, learner):
     assert walks[0] == walks[1]
 
 
+def test_two_that_go_on_from_the_same_contents_share_nothing():
+    agent = sl.Agent("exp3.g++", sl.graphs.nested(5), seed=9)
+    made = [agent.ask() for _ in range(3)]
+    contents = agent.contents()
+    for other in [sl.Agent.from_contents(*contents, "the file") for _ in range(2)]:
+        assert [other.tell(each, [0.5] * each.reveals.size) for each in made] == [True] * 3
+    contents = sl.Family("glance", sl.graphs.nested(3), ceiling=1.0, ceiling_over="all").contents()
+    one, _ = (sl.Family.from_contents(*contents, "the file") for _ in range(2))
+    plan = one.ask(["a"])
+    one.tell(plan, np.full(plan.reveals.size, 0.5), costs=np.ones(plan.reveals.size))
+    assert contents[1]["account"].tolist() != one.contents()[1]["account"].tolist()
+
+
 def test_saving_twice_gives_the_same_file(tmp_path):
     agent = sl.Agent("exp3.g++", sl.graphs.nested(5), seed=9)
     walk(agent, 30, np.random.default_rng(0))

@@ -931,7 +931,8 @@ class Rounds:
         bank = new_bank(saved.setup, saved.graphs, single=keys is None)
         size = saved.told.shape[1] if remembers is None else remembers
         made = cls(saved.setup, bank, size, saved.regressor, single=keys is None)
-        made.names, made.pool, made.account = saved.names, saved.pool, saved.account
+        made.names, made.pool = saved.names, saved.pool
+        made.account = None if saved.account is None else saved.account.copy()
         made.observers = Observers(*(array.copy() for array in saved.observers))
         if keys is None:
             made.observers = made.observers.selecting()
@@ -947,7 +948,8 @@ class Rounds:
         made.rows = Rows(words, common, seed, round_, first, last, outstanding, told, settled, scale)
         made._set_told(told)  # its own
         places = np.array([bank.place(graph) for graph in saved.graphs], np.int64)
-        made.let_wait(saved.pending | {"graph": places[saved.pending["graph"]]})
+        pending = {name: column.copy() for name, column in saved.pending.items()}
+        made.let_wait(pending | {"graph": places[pending["graph"]]})
         return made
 
 
