@@ -309,7 +309,7 @@ def _range(learner: Learner, name: str, array: np.ndarray, K: int) -> tuple[Any,
     A learner of a user's own may hold any floats where it states no range.
     """
     kinds = {"arms": (0, K - 1), "sizes": (0, K), "counts": (0, _MOST), "shares": (0.0, FINITE)}
-    kinds["any"] = -math.inf, math.inf
+    kinds |= {"lengths": (0.0, math.inf), "any": (-math.inf, math.inf)}
     stated = learner.ranges.get(name)
     if isinstance(stated, str):
         return kinds[stated]
@@ -327,15 +327,31 @@ def _read_params(path: Place, learner: Learner, arrays: Arrays, K: int) -> Any:
         range_ = _range(learner, name, array, K)
         if array.dtype.kind == "f" and range_ == (-FINITE, FINITE):  # only ln K of a single arm is 0
             range_ = (_LEAST if K > 1 else 0.0, FINITE)
-        whole = array.dtype.kind in "iu"
-        fits = (array.dtype.kind in "biu" or array.dtype == np.float64) and (
+        fits = _is_constant(learner, name, array, K) and (
             range_ is None or ((array >= range_[0]) & (array <= range_[1])).all()
         )
-        # Of arms, one number or one row for each; where whole numbers name arms, a list of some of them.
-        sized = array.ndim == 0 or (array.ndim == 1 and array.size <= K if whole else array.shape[0] == K)
-        if not fits or not sized:
+        if not fits:
             raise StateFileError(f"{path} holds a constant {name} that no learner on {K} arms has.")
     return learner.params(**{name: array.item() if array.ndim == 0 else array for name, array in saved.items()})
+
+
+def _is_constant(learner: Learner, name: str, array: np.ndarray, K: int) -> bool:
+    """Tell whether a constant has the type that `params` declares, as kernels are compiled for it.
+
+    An array has a number for each arm, or is a list of arms. That of a user's own learner may have rows.
+    """
+    declared = learner.params.__annotations__.get(name)
+    declared = getattr(declared, "__forward_arg__", declared)  # as a NamedTuple keeps what is written as text
+    declared = getattr(declared, "__name__", declared)
+    whole, real = array.dtype.kind in "iu", array.dtype == np.float64
+    if declared in {"float", "int", "bool"}:
+        return array.ndim == 0 and (array.dtype.kind in "biu" or (real and declared == "float"))
+    if not learner.module.startswith("sidelong."):
+        sized = array.ndim == 0 or (array.ndim == 1 and array.size <= K if whole else array.shape[0] == K)
+        return sized and (array.dtype.kind in "biu" or real)
+    if learner.ranges.get(name) == "arms":
+        return array.dtype == np.uint32 and array.ndim == 1 and array.size <= K
+    return real and array.shape == (K,)
 
 
 def _read_advisers(path: Place, learner: Learner, header: Header) -> tuple[str, ...]:

@@ -315,7 +315,9 @@ class Ridge(OneModel):
                 for name, array in like._asdict().items()
             )
         )
-        if (saved.group >= saved.groups).any():
+        sizes = np.zeros_like(saved.size)
+        np.add.at(sizes, (np.arange(keys)[:, None], saved.group), 1)
+        if (saved.group >= saved.groups).any() or (sizes != saved.size).any():
             raise StateFileError(f"{path} holds a regression whose models are in groups that it does not have.")
         _copy(saved, np.arange(keys), cast("ridge.State", made._states), 0)
         return made

@@ -105,6 +105,7 @@ LEARNER = Learner(
     init=init,
     distribution=distribution,
     update=update,
+    ranges={"Q": "shares"},
     needs=frozenset({Need.SELF_LOOPS}),
     traces=TRACES,
     scratch=("P",),

@@ -361,6 +361,7 @@ LEARNER = Learner(
     distribution=distribution,
     update=update,
     ranges={
+        "rate": ("shares", "shares", "any", "shares", "any", *["shares"] * 6),
         "cell": "arms",
         "marks": ("any", "sizes", "sizes", "arms", "counts", "counts"),
         **dict.fromkeys(("V", "F", "F2"), "counts"),

@@ -268,9 +268,10 @@ class Learner:
     #: never change. The keys of a family share them.
     scratch: tuple[str, ...] = ()
     #: What the numbers of its state and its params are, by the name of the array, and its traces: "arms" from 0 to
-    #: K - 1, "sizes" from 0 to K, "counts" that are not negative, "shares" that may be 0 too, or "any", also infinite.
-    #: All whole numbers are stated. What is not stated is finite, and in params of two arms or more above 0. A tuple
-    #: has one of these for each number of an array. A state file with a number outside of that is refused.
+    #: K - 1, "sizes" from 0 to K, "counts" that are not negative, "shares" that may be 0 too, "lengths" that may be
+    #: infinite too, or "any", also infinite. All whole numbers are stated. What is not stated is finite, and in params
+    #: of two arms or more above 0. A tuple has one of these for each number of an array. A state file with a number
+    #: outside of that is refused.
     ranges: Mapping[str, str | tuple[str, ...]] = dataclasses.field(default_factory=dict)
     gaps: str = ""  #: the array of its state with its estimates of the gaps of arms, if it has one
     initial: str = ""  #: the array of its params with the arms of initial rounds, which enter no weights, if it has one
@@ -388,7 +389,7 @@ class Learner:
 
 
 #: What the numbers in an array of a learner may be.
-RANGES = ("arms", "sizes", "counts", "shares", "any")
+RANGES = ("arms", "sizes", "counts", "shares", "lengths", "any")
 #: The functions of a learner: with how many arguments they are called, and with which.
 _FUNCTIONS = {
     "configure": (1, "the graph, and options by name"),

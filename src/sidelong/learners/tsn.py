@@ -49,7 +49,8 @@ _PROVED = ("stochastic",)
 class Params(NamedTuple):
     """The constants."""
 
-    prior: np.ndarray  #: (K, 2)
+    a: np.ndarray  #: (K,), the parameters of the prior of each arm
+    b: np.ndarray
 
 
 def proved(options: Mapping[str, Any]) -> tuple[str, ...]:
@@ -70,7 +71,7 @@ def configure(graph: FeedbackGraph, *, prior: float | Sequence[float] | Sequence
     if pairs.shape not in {(), (2,), (graph.n_arms, 2)}:
         raise LearnerError(f"prior must be a number, a pair, or a pair for each of {graph.n_arms} arms, not {prior!r}.")
     checked = [number("prior", each, least=0.01, most=100) for each in pairs.ravel()]
-    return Params(np.array(np.broadcast_to(np.reshape(checked, pairs.shape), (graph.n_arms, 2))))
+    return Params(*np.array(np.broadcast_to(np.reshape(checked, pairs.shape), (graph.n_arms, 2)).T))
 
 
 class State(NamedTuple):
@@ -88,7 +89,7 @@ class State(NamedTuple):
 def init(params: Params, graph: FeedbackGraph) -> State:
     """Return the state before round 1."""
     K = graph.n_arms
-    a, b = params.prior.T.tolist()
+    a, b = params.a.tolist(), params.b.tolist()
     return State(
         O=np.zeros(K),
         L=np.zeros(K),
@@ -126,8 +127,8 @@ def update(params: Params, state: State, graph: GraphArrays, told: Told) -> None
         state.O[i] += 1.0  # 3
         state.L[i] += losses[e - first]
         state.mean[i] = state.L[i] / state.O[i]
-        state.a[i] = params.prior[i, 0] + state.L[i]
-        state.b[i] = params.prior[i, 1] + (state.O[i] - state.L[i])
+        state.a[i] = params.a[i] + state.L[i]
+        state.b[i] = params.b[i] + (state.O[i] - state.L[i])
         state.power[i] = beta_power(state.a[i], state.b[i])
         state.log_sum[i] = log(state.a[i] + state.b[i])
 
