@@ -68,12 +68,15 @@ def test_a_copy_goes_on_with_the_same_bits_and_apart(copied, learner):
     assert walks[0] == walks[1]
 
 
-def test_two_that_go_on_from_the_same_contents_share_nothing():
+def test_contents_stay_as_they_are_whatever_is_asked_and_told_later():
     agent = sl.Agent("exp3.g++", sl.graphs.nested(5), seed=9)
     made = [agent.ask() for _ in range(3)]
     contents = agent.contents()
+    before = state_file.checksum(*contents)
+    agent.tell(made[0], [0.5] * made[0].reveals.size)
     for other in [sl.Agent.from_contents(*contents, "the file") for _ in range(2)]:
         assert [other.tell(each, [0.5] * each.reveals.size) for each in made] == [True] * 3
+    assert state_file.checksum(*contents) == before
     contents = sl.Family("glance", sl.graphs.nested(3), ceiling=1.0, ceiling_over="all").contents()
     one, _ = (sl.Family.from_contents(*contents, "the file") for _ in range(2))
     plan = one.ask(["a"])

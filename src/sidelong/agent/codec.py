@@ -108,7 +108,7 @@ def write(kind: str, saved: Saved) -> tuple[Header, Arrays]:
     }
     header |= _optional(setup)
     if saved.names:
-        header["names"] = saved.names
+        header["names"] = dict(saved.names)
     arrays: Arrays = {f"params.{name}": np.asarray(value) for name, value in setup.params._asdict().items()}
     arrays |= {f"first.{name}": getattr(setup.state, name) for name in kept_names(learner, setup.state)}
     arrays |= {f"state.{name}": array for name, array in saved.state.items()}
@@ -125,7 +125,8 @@ def write(kind: str, saved: Saved) -> tuple[Header, Arrays]:
         arrays |= {f"graph.{index}.{name}": array for name, array in graph_to_arrays(each).items()}
     if not pending["x"].shape[1]:
         del pending["x"]
-    return header, arrays | {f"pending.{name}": array for name, array in pending.items()}
+    arrays |= {f"pending.{name}": array for name, array in pending.items()}
+    return header, {name: np.array(array) for name, array in arrays.items()}  # what is returned changes no more
 
 
 def _optional(setup: Setup) -> Header:
