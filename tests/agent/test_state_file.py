@@ -59,7 +59,7 @@ def test_a_resumed_agent_goes_on_with_the_same_bits(tmp_path_factory, stop, kind
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda agent: pickle.loads(pickle.dumps(agent))])  # noqa: S301
-@pytest.mark.parametrize("learner", ["exp3.g++", exp3gpp, "glance"])
+@pytest.mark.parametrize("learner", ["exp3.g++", exp3gpp, "glance", replace(exp3gpp.LEARNER, name="own")])
 def test_a_copy_goes_on_with_the_same_bits_and_apart(copied, learner):
     agent = sl.Agent(learner, sl.graphs.nested(5), seed=9)
     walk(agent, 30, np.random.default_rng(1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any, Self
 
 from sidelong.agent import codec, state_file
@@ -101,11 +102,13 @@ class Persistent:
         raise NotImplementedError
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # What a state file holds; code is found again by the name of its module.
-        own = None if self.learner in catalogue.names() else self._setup.learner.module
+        # What a state file holds; code is found again by the name of its module, if that has it.
+        learner = self._setup.learner
+        known = getattr(sys.modules.get(learner.module), "LEARNER", None) is learner
+        own = None if self.learner in catalogue.names() else learner.module if known else learner
         return _restore, (type(self), state_file.pack(*self.contents()), own)
 
 
-def _restore(kind: type[Persistent], data: bytes, learner: str | None) -> Persistent:
-    module: Any = None if learner is None else importlib.import_module(learner)
-    return kind.from_contents(*state_file.unpack(data, "The pickle"), "The pickle", module)
+def _restore(kind: type[Persistent], data: bytes, learner: str | Learner | None) -> Persistent:
+    given: Any = importlib.import_module(learner) if isinstance(learner, str) else learner
+    return kind.from_contents(*state_file.unpack(data, "The pickle"), "The pickle", given)
