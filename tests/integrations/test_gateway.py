@@ -8,8 +8,10 @@ import pytest
 
 import sidelong as sl
 from service.servers import nursery, server, service
-from sidelong.errors import CostError, LossError
+from sidelong.errors import CostError, LossError, ServiceError
 from sidelong.integrations.gateway import Gateway, Loss
+from sidelong.service.store.kinds import open_database
+from sidelong.service.store.tokens import Tokens
 
 __all__ = ["nursery", "server", "service"]
 
@@ -242,6 +244,30 @@ def test_no_answer_is_waited_for_long_and_then_not_at_all_for_a_while(nursery, t
         await gateway.close()
 
     asyncio.run(game())
+
+
+def test_a_token_that_does_not_suffice_is_an_error_and_does_not_wait(nursery, tmp_path):
+    where = f"sqlite:///{tmp_path}/served.db"
+    scopes = ["admin"], ["decide", "feedback"], ["decide", "feedback", "read"]
+    tokens = Tokens(open_database(where))
+    every, few, enough = (tokens.create("gateway", each) for each in scopes)
+    served = nursery.start(where)
+
+    async def game(sent):
+        gateway = Gateway(["large", "small"], Counter(), at=served.address, token=sent, experiment="chat")
+        try:
+            await asyncio.wait_for(gateway.until_begun(), 60)
+        finally:
+            await gateway.close()
+
+    with pytest.raises(ServiceError, match=r"needs a token that is known") as unknown:
+        asyncio.run(game("sl_none"))
+    assert unknown.value.status == 401
+    with pytest.raises(ServiceError, match=r"allows decide, feedback, and this needs read") as lacking:
+        asyncio.run(game(few))
+    assert lacking.value.status == 403
+    asyncio.run(game(every))  # which makes the experiment
+    asyncio.run(game(enough))
 
 
 def test_feedback_waits_for_a_service_that_is_away(nursery, tmp_path):

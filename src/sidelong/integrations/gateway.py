@@ -121,7 +121,16 @@ class Gateway:
         self._tasks: set[asyncio.Task[Any]] = set()
         self.begun, self._wake = asyncio.Event(), asyncio.Event()
         self._closing = False
+        self._not_allowed: ServiceError | None = None
         self._spawn(self._work())
+
+    async def until_begun(self) -> None:
+        """Wait until the models are arms of the experiment. A token that does not suffice is an error."""
+        while not self.begun.is_set():
+            if self._not_allowed is not None:
+                raise self._not_allowed
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self.begun.wait(), _EVERY)
 
     def offer(self, names: Iterable[str] | Mapping[str, float | None]) -> None:
         """Say which models there are now. New ones become arms, and missing ones are retired, in the background."""
@@ -277,6 +286,7 @@ class Gateway:
         """Leave a service alone for a while that did not do what it was asked, then look at its arms again."""
         if time.monotonic() >= self._silent_until:
             LOG.warning("No decisions for a while: %s", error)
+        self._not_allowed = error if isinstance(error, ServiceError) and error.status in {401, 403} else None
         self._silent_until = time.monotonic() + _PAUSE
         self.begun.clear()
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Self
 from uuid import uuid4
 
 from sidelong._install import pip_install
-from sidelong.errors import LearnerError, LossError
+from sidelong.errors import LearnerError, LossError, ServiceError
 from sidelong.integrations.gateway import Gateway, Loss, checked_quality, done
 
 try:
@@ -169,7 +169,11 @@ class Routing(CustomLogger):  # type: ignore[misc]  # LiteLLM is optional, and n
         return request is not None
 
     async def __aenter__(self) -> Self:
-        await self._attached().begun.wait()  # a server need not wait: until then LiteLLM decides
+        try:
+            await self._attached().until_begun()  # a server need not wait: until then LiteLLM decides
+        except ServiceError:
+            await self.close(0.0)
+            raise
         return self
 
     async def __aexit__(self, *_: object) -> None:
