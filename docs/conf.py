@@ -15,7 +15,8 @@ project_copyright = "the sidelong developers"
 release = version = __version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
-extensions += ["contents", "docstrings", "http_api", "learners", "mathematics", "notebooks", "pictures"]  # in _ext
+extensions += ["code_names", "contents", "docstrings", "http_api"]  # these and the next are in _ext
+extensions += ["learners", "mathematics", "notebooks", "pictures"]
 exclude_patterns = ["_build", "figures"]
 source_suffix = {".md": "markdown"}
 myst_enable_extensions = ["colon_fence", "deflist", "attrs_block", "dollarmath"]

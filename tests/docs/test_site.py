@@ -113,6 +113,17 @@ def test_every_page_is_in_the_navigation(site):
         assert f"{source.relative_to(DOCS).with_suffix('')}.html" in page.links
 
 
+def test_a_block_that_is_a_file_shows_its_name(site):
+    sys.path.insert(0, str(DOCS))
+    import run_pages  # noqa: PLC0415
+
+    named = [(page, block.file) for page in run_pages.pages() for block in run_pages.blocks(page) if "." in block.file]
+    assert len(named) > 8
+    for page, name in named:
+        shown = (site / page.relative_to(DOCS).with_suffix(".html")).read_text("utf-8")
+        assert f'<span class="caption-text">{name}</span>' in shown, (page.name, name)
+
+
 def test_every_public_function_and_class_is_in_the_reference(site):
     listed = set()
     for path in (site / "api").glob("*.html"):
