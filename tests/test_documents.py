@@ -36,7 +36,7 @@ def test_the_readme_runs(tmp_path, monkeypatch):
     for block in python_blocks(ROOT / "README.md"):
         exec(block, names)  # noqa: S102
     shop = sl.Newsvendor.load(tmp_path / "shop.sidelong")
-    assert 11 <= shop.order(100, ["bread"])[0] <= 20  # 16 are wanted
+    assert 11 <= shop.order(100, ["bread"])[0] <= 20  # 15 are wanted on average
 
 
 def test_the_readme_is_short_and_names_the_paper_on_its_first_screen():
