@@ -13,6 +13,7 @@ import sidelong as sl
 from browser import visit
 from sidelong.agent import state_file
 from sidelong.agent.newsvendor import PATIENCE
+from sidelong.agent.newsvendor_report import Money
 from sidelong.errors import AdviceError, FamilyError, LearnerError, OutcomeError, SidelongError, StateFileError
 
 START = dt.date(2026, 1, 5)
@@ -664,6 +665,25 @@ def test_the_report_is_a_table_a_figure_and_a_page(tmp_path):
     assert "<b>" not in page
     assert "<svg" in page
     assert report._repr_html_() in page.replace(report.plot()._repr_html_(), "")
+
+
+def test_an_amount_that_is_rounded_to_0_has_no_sign():
+    assert str(Money(-1.6, 0.3, -0.0)) == "0 (-2 to 0)"
+    assert str(Money(-0.2, 0, 1)) == "0 (0 to 1)"
+
+
+def test_the_figure_has_room_for_any_name_of_an_adviser(browser, tmp_path):
+    shop, names = new(), ("LightGBM with the weather and all promotions", "$x_{$ & <b>")
+    for t in range(3):
+        shop.sold(t, np.minimum(shop.order(t, ["a"], {name: [12] for name in names}), 9))
+    shop.order(3, ["a"])
+    shop.report().save(tmp_path / "report.html")
+    with visit(browser, (tmp_path / "report.html").as_uri()) as page:
+        [left] = [each.bounding_box()["x"] for each in page.page.locator("svg").all()]
+        for name in names:
+            box = page.page.locator("svg text", has_text=name).bounding_box()
+            assert box["x"] >= left
+            assert box["width"] > 20
 
 
 def test_the_page_of_the_report_can_be_read_on_a_telephone_and_on_a_dark_screen(browser, tmp_path):

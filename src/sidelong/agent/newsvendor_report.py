@@ -67,7 +67,7 @@ class Money(NamedTuple):
     high: float
 
     def __str__(self) -> str:
-        return f"{self.guess:,.0f} ({self.low:,.0f} to {self.high:,.0f})"
+        return f"{self.guess:z,.0f} ({self.low:z,.0f} to {self.high:z,.0f})"
 
 
 class ReportedAdviser(NamedTuple):
@@ -144,13 +144,14 @@ class NewsvendorReport:
 
         shown = [each for each in self.advisers if each.days]
         label = "more than was paid, % (line: for sure; point: guess)"
-        chart, axes = figures.new(label, size=(5.8, 1.0 + 0.35 * len(shown)), left=1.9)
+        left = max(1.9, 0.2 + 0.075 * max((len(each.name) for each in shown), default=0))  # inches, for the names
+        chart, axes = figures.new(label, size=(3.9 + left, 1.0 + 0.35 * len(shown)), left=left)
         for place, each in enumerate(reversed(shown)):
             low, guess, high = (100 * amount / max(each.paid, 1e-300) for amount in each.more)
             axes.plot([low, high], [place, place], color=figures.colour(0), linewidth=2)
             axes.plot([guess], [place], "o", color=figures.colour(0))
         axes.axvline(0.0, color=figures.colour(1), linewidth=1)
-        axes.set_yticks(range(len(shown)), [each.name for each in reversed(shown)])
+        axes.set_yticks(range(len(shown)), [each.name for each in reversed(shown)], parse_math=False)
         return chart
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -177,7 +178,7 @@ class NewsvendorReport:
         seen, most = self.days - self.unseen, max(self.advisers, key=lambda each: each.weight)
         return [
             f"Known to be paid: {self.known:,.0f}, for {seen:,} of {self.days:,} orders, whose demand was seen.",
-            f"With the {self.unseen:,} orders that sold out: {self.paid}.",
+            f"With the {self.unseen:,} order{'s' * (self.unseen != 1)} that sold out: {self.paid}.",
             f"{verb} against {self.before!r}: {amount}, {sure}.",
             f"Trusted most now: {most.name!r}, with {most.weight:.0%} of the blend.",
         ]
@@ -186,7 +187,7 @@ class NewsvendorReport:
         head = ["adviser", "days", "paid then", "more: at least", "guess", "at most", "weight", "followed", "verdict"]
         rows = [
             [
-                *(each.name, f"{each.days:,}", f"{each.paid:,.0f}", *(f"{x:+,.0f}" for x in each.more)),
+                *(each.name, f"{each.days:,}", f"{each.paid:,.0f}", *(f"{x:+z,.0f}" for x in each.more)),
                 *(f"{each.weight:.2f}" if each.weight else "", f"{each.followed:.0%}", each.verdict),
             ]
             for each in self.advisers
@@ -211,7 +212,7 @@ class NewsvendorReport:
         ]
         names = ("days", "ordered", "sold", "sold_out", "known", "paid", "saved_at_least", "saved", "saved_at_most")
         rows = [
-            [str(self.columns["product"][k]), *(f"{self.columns[name][k]:,.0f}" for name in names)]
+            [str(self.columns["product"][k]), *(f"{self.columns[name][k]:z,.0f}" for name in names)]
             for k in chosen.tolist()
         ]
         return head, rows
