@@ -348,6 +348,10 @@ def test_days_are_dates_or_whole_numbers_and_nothing_like_them():
         (pd.DataFrame({"sold": [1, 2]}), "The sales must be a column, or a dict by product, and this is a table with"),
         (pd.DataFrame({"sold": [1]}, index=["a"]), "The sales must be a column, or a dict by product, and this is a"),
         (3, "The sales must be a column, or a dict by product, not 3."),
+        (
+            pd.Series([1, 2], index=pd.MultiIndex.from_product([["monday"], ["b", "a"]], names=["day", "product"])),
+            "The sales must have an index of products alone, not of ['day', 'product']: use droplevel.",
+        ),
     ],
 )
 def test_wrong_sales_are_refused_and_change_nothing(sales, message):
@@ -374,6 +378,8 @@ def test_other_wrong_input_is_refused():
         shop.order(1, ["a"], {"baker": 5}, first=3)
     with pytest.raises(AdviceError, match="The advice of 'baker' is by product, and there is no product 'aa'"):
         shop.order(1, ["a"], {"baker": {"aa": 5}}, first=3)
+    with pytest.raises(AdviceError, match="The advice of 'baker' is by product, and there is no product '2026-01-05'"):
+        shop.order(1, ["a"], {"baker": pd.Series([5], index=["2026-01-05"])}, first=3)
     with pytest.raises(AdviceError, match="'ratio' is the name of a built-in adviser"):
         shop.order(1, ["a"], {"ratio": [1]})
     with pytest.raises(AdviceError, match="At most 15 advisers of your own are taken, and this would be 16"):

@@ -10,7 +10,7 @@ import numpy as np
 
 from sidelong.agent.advice import UNNAMED
 from sidelong.agent.forecasts import Forecast
-from sidelong.agent.shop_columns import day_name, read_flags, read_units, refuse
+from sidelong.agent.shop_columns import by_index, day_name, read_flags, read_units, refuse
 from sidelong.checks import check_number, short
 from sidelong.errors import AdviceError, LearnerError, OutcomeError
 from sidelong.keys import read_keys
@@ -74,10 +74,12 @@ def read_advice(advice: Any, products: list[Key], known: Collection[Key]) -> dic
     for name, each in by_name.items():
         if not name:
             raise AdviceError("The name of an adviser is text, not ''.")
-        if isinstance(each, Mapping):
-            _check_some_product(name, each, products, known, alone=each is advice)
         kind = each.kind if isinstance(each, Forecast) else "quantile"
-        values = each.values if isinstance(each, Forecast) else each
+        values = by_index(
+            f"The advice of {name!r}", each.values if isinstance(each, Forecast) else each, products, AdviceError
+        )
+        if isinstance(values, Mapping):
+            _check_some_product(name, values, products, known, alone=each is advice)
         if values is not None:
             made[name] = read_units(f"The advice of {name!r}", values, products, AdviceError, whole=False), kind
     return made

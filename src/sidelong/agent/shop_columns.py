@@ -74,7 +74,7 @@ def by_product(
         error: what is raised.
         only: whether a mapping must not name other products.
     """
-    given = _by_index(what, given, products, error)
+    given = by_index(what, given, products, error)
     if isinstance(given, Mapping):
         if only:
             known = set(products)
@@ -92,11 +92,13 @@ def by_product(
     return given if isinstance(given, np.ndarray) and given.dtype.kind in "iuf" and given.ndim == 1 else as_list(given)
 
 
-def _by_index(what: str, given: Any, products: Sequence[Key], error: type[SidelongError]) -> Any:
+def by_index(what: str, given: Any, products: Sequence[Key], error: type[SidelongError]) -> Any:
     """Return a Series of pandas whose index names products as a dict, since its order may be another."""
     index = None if names_of(given) is not None else getattr(given, "index", None)
     if index is None or callable(index) or type(index).__name__ == "RangeIndex" or not products:
         return given
+    if getattr(index, "nlevels", 1) > 1:
+        raise error(f"{what} must have an index of products alone, not of {short(list(index.names))}: use droplevel.")
     labels = as_list(index)
     named = (
         all(isinstance(each, str) for each in labels) if isinstance(products[0], str) else set(labels) <= {*products}
