@@ -102,6 +102,19 @@ def test_the_inequalities_of_the_proof_hold_on_every_path(learner):
     assert binding >= 4
 
 
+def test_where_the_ceiling_is_worth_more_than_the_highest_price_it_is_not_kept():
+    # The theorem is about prices below 19. From costs of 0.9 and 1.1 ceilings and losses of 1 and 0 it is 50.
+    over = {}
+    for cheap in (0.9, 0.1):
+        agent = sl.Agent("glance", sl.graphs.self_loops(2), seed=1, ceiling=1.0)
+        for _ in range(2000):
+            decision = agent.ask()
+            agent.tell(decision, [1.0 - decision.arm], costs=[(cheap, 1.1)[decision.arm]])
+        over[cheap] = agent.spending().spent / 2000
+    assert over[0.9] > 1.09
+    assert over[0.1] < 1.02
+
+
 def world(losses, costs, noise=0.1):
     """Return a function that draws losses and costs of all arms."""
     return lambda rng: (

@@ -10,7 +10,8 @@ arm, b the ceiling, and u = min(10 b, the largest bound)::
 
 Line 3 is online gradient ascent on the price ("follow the regularised leader"), so that any learner with a regret bound
 keeps the mean cost at the ceiling, up to O(1 / sqrt(T)), and loses as little as the best mix of arms that does:
-`docs/proofs.md` has the theorem.
+`docs/proofs.md` has the theorem. It needs an arm that costs less than 0.47 b on average, or that a cost of b saves a
+loss of less than 1.9: at the highest price, more than that is still worth it.
 
 If each arm i has a bound b_i on its cost, a hard rule holds on every path: X u, which is what was spent above the line,
 and max(0, b_i - b) for each pending decision together stay at most `overspend`. An arm that would break that is absent
