@@ -9,7 +9,7 @@ import pytest
 import sidelong as sl
 from service.servers import nursery, server, service
 from sidelong.errors import CostError, LossError, ServiceError
-from sidelong.integrations.gateway import Gateway, Loss
+from sidelong.integrations.gateway import Gateway, Loss, ShadowBudget, ask_all
 from sidelong.service.store.kinds import open_database
 from sidelong.service.store.tokens import Tokens
 
@@ -300,3 +300,48 @@ def test_the_loss_is_a_mean_with_its_scales():
     for wrong in ({"quality": 0.9}, {"quality": -0.1, "cost": 1.0}, {"dollars": 0.0}):
         with pytest.raises(LossError, match="sum to 1"):
             Loss(**wrong)
+
+
+def test_shadow_runs_keep_to_their_budget_also_when_they_begin_at_once():
+    assert not ShadowBudget(0.0).begin()
+    free, capped = ShadowBudget(None), ShadowBudget(0.05)
+    assert [free.begin() for _ in range(3)] == [True] * 3
+    assert [capped.begin() for _ in range(3)] == [True, False, False]  # nobody knows yet what they cost
+    capped.end()  # it never ran
+    assert capped.begin()
+    capped.end(0.02)
+    assert [capped.begin() for _ in range(3)] == [True, False, False]
+    capped.end(0.01)
+    assert capped.begin()
+    capped.end(0.02)
+    assert not capped.begin()
+    capped._day = None  # another day
+    assert [capped.begin() for _ in range(3)] == [True, True, False]
+
+
+def test_advisers_are_asked_at_once_and_those_that_fail_or_hang_are_left_out():
+    async def slow(question, share):
+        await asyncio.sleep(0.1)
+        return f"{question} {share}"
+
+    async def hangs(*_):
+        await asyncio.sleep(60)
+
+    def fails(*_):
+        raise RuntimeError("I do not know")
+
+    advisers = {"fails": fails, "hangs": hangs, "slow": slow, "rule": lambda *_: "small"}
+    assert asyncio.run(ask_all(advisers, 3.0, "large", 1)) == {"slow": "large 1", "rule": "small"}
+    assert asyncio.run(ask_all({}, 3.0)) == {}
+
+
+def test_a_decision_that_was_carried_out_and_forgotten_counts_as_lost():
+    graph = sl.graphs.self_loops(1).labelled(["small"])
+    agent = sl.Agent("glance", graph, seed=7, ceiling=1.0, cost_bounds=[0.5], overspend=5.0)
+
+    async def game(gateway):
+        gateway.lose(await gateway.decide(["small"], ready=False))
+
+    play(game, ["small"], agent=agent)
+    assert agent.pending == ()
+    assert agent.spending()[:2] == (1, 0.5)

@@ -31,12 +31,12 @@ async def until(true, patience=30.0):
 
 
 class Played:
-    """An experiment of a service, a router, and the routing between them."""
+    """An experiment of a service, a router, and the routing between them. Latency counts for nothing in its losses."""
 
     def __init__(self, router, server, service, **settings):
         self.name = settings.pop("name", None) or f"chat-{next(NAMES)}"
         self.router = router
-        settings = {"judge": judge, "group": "chat", "within": 10.0, **settings}
+        settings = {"judge": judge, "group": "chat", "within": 10.0, "loss": Loss(seconds=1e9), **settings}
         self.routing = Routing(router, at=server.address, experiment=self.name, **settings)
         self.server, self.service = server, service
 
@@ -88,8 +88,8 @@ def test_it_learns_which_model_is_good_and_the_process_loads_no_compiler(play):
     played = play(game, deployment("large"), deployment("small", "bad"), deployment("tiny", "bad"))
     arms = played.arms()
     assert arms["large"]["plays"] > 60
-    assert arms["large"]["observed_mean"] == pytest.approx(0.1 * 0.1, abs=0.01)  # quality 1, a tenth of the dollars
-    assert arms["small"]["observed_mean"] == pytest.approx(0.81, abs=0.01)
+    assert arms["large"]["observed_mean"] == pytest.approx(0.1 * 0.1)  # quality 1, a tenth of the dollars
+    assert arms["small"]["observed_mean"] == pytest.approx(0.81)
     counts = played.state()["counts"]
     assert (counts["told"], counts["outstanding"]) == (120, 0)
     assert (played.counts["routed"], played.counts["told"], played.counts["open"]) == (120, 120, 0)
@@ -187,6 +187,34 @@ def test_shadow_runs_reveal_all_models_reach_nobody_and_stop_at_their_cap(play):
     assert min(arm["observed_count"] for arm in arms.values()) >= played.counts["shadow"]
 
 
+@pytest.mark.parametrize(("cap", "fewest", "most"), [(0.0, 0, 0), (0.025, 1, 2)])
+def test_shadow_runs_that_begin_at_once_keep_to_the_cap_too(play, cap, fewest, most):
+    async def game(played):
+        await asyncio.gather(*(played.ask() for _ in range(24)))
+        await played.settled()
+
+    models = deployment("large", dollars=0.01), deployment("small", "bad", dollars=0.01)
+    played = play(game, *models, shadow=1.0, shadow_cap=cap)
+    assert played.counts["routed"] == 24
+    assert fewest <= played.counts["shadow"] <= most
+
+
+def test_what_never_comes_to_an_end_is_given_up_and_takes_nothing_from_the_cap(play):
+    async def game(played):
+        await played.ask(stream=True)  # of which nobody reads the end
+        [waiting] = played.routing._routed.values()
+        waiting.choice.made -= 3601.0
+        for _ in range(3):
+            await played.ask()
+            await played.settled()
+        assert not played.routing._routed
+
+    models = deployment("large", dollars=0.01), deployment("small", "bad", dollars=0.01)
+    played = play(game, *models, shadow=1.0, shadow_cap=0.04)
+    assert played.counts["shadow"] >= 2
+    assert played.state()["counts"]["outstanding"] == 1  # the service lets it expire, as it was carried out
+
+
 def test_the_coin_is_thrown_before_the_decision_and_a_shadow_that_fails_is_left_out(play):
     async def game(played):
         for _ in range(8):
@@ -280,7 +308,20 @@ def test_quality_may_come_later_by_the_id_of_the_reply(play):
         await played.settled()
 
     played = play(game, deployment("large", dollars=0.005), judge=None)
-    assert played.arms()["large"]["observed_mean"] == pytest.approx(0.8 * 0.75 + 0.1 * 0.5, abs=0.01)
+    assert played.arms()["large"]["observed_mean"] == pytest.approx(0.8 * 0.75 + 0.1 * 0.5)
+
+
+def test_quality_may_come_before_litellm_has_reported_the_reply(play):
+    async def game(played):
+        reply = await played.ask()
+        assert not played.routing.judge_later(reply.id, 0.25)
+        await played.settled()
+        assert not played.routing._unjudged
+        assert not played.routing.judge_later(reply.id, 0.75)
+
+    played = play(game, deployment("large", dollars=0.005), judge=None)
+    assert played.counts["told"] == 1
+    assert played.arms()["large"]["observed_mean"] == pytest.approx(0.8 * 0.75 + 0.1 * 0.5)
 
 
 def test_a_judge_may_be_a_coroutine_and_one_that_fails_leaves_the_reply_for_later(play):
@@ -314,6 +355,24 @@ def test_the_requests_own_router_advises(play):
     assert asked == [(ASKED, 0.5)] * 6
     [adviser] = played.state()["advisers"]
     assert (adviser["name"], adviser["rounds"]) == ("rule", 3)
+
+
+def test_an_adviser_that_fails_or_takes_too_long_is_silent(play):
+    async def hangs(*_):
+        await asyncio.sleep(60)
+
+    def fails(*_):
+        raise RuntimeError("I do not know")
+
+    async def game(played):
+        for _ in range(3):
+            await asyncio.wait_for(played.ask(), 20)
+        await played.settled()
+
+    advisers = {"fails": fails, "rule": lambda *_: "large", "hangs": hangs}
+    played = play(game, deployment("large"), deployment("small"), advisers=advisers, within=2.0)
+    assert (played.counts["routed"], played.counts["told"]) == (3, 3)
+    assert [(each["name"], each["rounds"]) for each in played.state()["advisers"]] == [("rule", 3)]
 
 
 def test_a_session_keeps_its_model_and_is_told_each_of_its_requests(play):

@@ -14,6 +14,7 @@ import re
 import time
 from collections import Counter, deque
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from hashlib import sha256
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -23,7 +24,7 @@ from sidelong.graphs import FeedbackGraph, families
 from sidelong.service.client import connect_async, wire
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterable, Mapping
+    from collections.abc import Callable, Coroutine, Iterable, Mapping
 
 LOG = logging.getLogger("sidelong.gateway")
 _PAUSE = 1.0  # seconds until a service that did not answer is asked again
@@ -64,6 +65,31 @@ def checked_quality(quality: float) -> float:
     if not 0 <= quality <= 1:
         raise LossError(f"The quality of a reply is a number from 0 to 1, not {quality!r}.")
     return float(quality)
+
+
+class ShadowBudget:
+    """What shadow runs may cost in a day (UTC), in this process; None if there is no cap.
+
+    Those under way count as much as the costliest so far. While nothing is known of that, there is one at a time.
+    """
+
+    def __init__(self, cap: float | None) -> None:
+        self._cap, self._day, self._spent = cap, datetime.now(UTC).date(), 0.0
+        self._costliest, self._running = 0.0, 0
+
+    def begin(self) -> bool:
+        """Tell whether one more may run, which is under way then."""
+        if (today := datetime.now(UTC).date()) != self._day:
+            self._day, self._spent = today, 0.0
+        expected = (1 + self._running) * self._costliest
+        known = self._costliest > 0 or not self._running
+        may = self._cap is None or (self._cap > 0 and known and self._spent + expected <= self._cap)
+        self._running += may
+        return may
+
+    def end(self, cost: float = 0.0) -> None:
+        """Say what it has cost; nothing, if it never ran."""
+        self._spent, self._costliest, self._running = self._spent + cost, max(self._costliest, cost), self._running - 1
 
 
 @dataclass
@@ -188,6 +214,12 @@ class Gateway:
         """Give up a decision that nothing is learned from, in the background. A session goes on."""
         if not choice.session:
             self._given_up.append(choice)
+
+    def lose(self, choice: Choice) -> None:
+        """Give up a decision that was carried out, and of which nothing will be known. A service lets it expire."""
+        if self._service is None:
+            with contextlib.suppress(SidelongError):
+                self._agent.cancel(choice.id, lost=True)
 
     async def close(self) -> None:
         """Tell what there is to tell, and give back what lies ready."""
@@ -381,9 +413,7 @@ class Gateway:
                 if getattr(error, "code", "") in _LATER:
                     raise
                 self._counts["refused"] += 1
-                if self._service is None:  # a service lets it expire
-                    with contextlib.suppress(SidelongError):
-                        self._agent.cancel(choice.id, lost=True)
+                self.lose(choice)
         if rows:
             table = dict(zip(columns, map(list, zip(*rows, strict=True)), strict=False))
             learned = await self._agent.tell_many(table, partial=True)
@@ -400,6 +430,30 @@ class Gateway:
 def _bounds(names: Any) -> dict[str, float]:
     """Return the bounds that models come with."""
     return {name: bound for name, bound in dict(names).items() if bound is not None} if isinstance(names, dict) else {}
+
+
+async def ask_all(advisers: Mapping[str, Callable[..., Any]], within: float, *about: Any) -> dict[str, Any]:
+    """Return what advisers say, who are asked at once. One that fails, or does not answer in time, is left out."""
+    asked = [asyncio.wait_for(_said(ask, about), within) for ask in advisers.values()]
+    said = dict(zip(advisers, await asyncio.gather(*asked, return_exceptions=True), strict=True))
+    for who, error in said.items():
+        if isinstance(error, BaseException):
+            LOG.warning("The adviser %s is silent: %r", who, error)
+    return {who: each for who, each in said.items() if not isinstance(each, BaseException)}
+
+
+async def _said(ask: Callable[..., Any], about: tuple[Any, ...]) -> Any:
+    return await done(ask(*about))
+
+
+async def judged(judge: Callable[[Any, Any], Any] | None, messages: Any, reply: Any) -> float | None:
+    """Return how good a reply is, if there is a judge that says so."""
+    try:
+        said = None if judge is None else await done(judge(messages, reply))
+        return None if said is None else checked_quality(said)
+    except Exception:  # whatever a judge raises
+        LOG.exception("The judge has failed, so that this reply waits for judge_later.")
+        return None
 
 
 async def done(value: Any) -> Any:

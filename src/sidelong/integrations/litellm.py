@@ -16,14 +16,13 @@ import re
 import time
 from collections import Counter
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 from uuid import uuid4
 
 from sidelong._install import pip_install
 from sidelong.errors import LearnerError, LossError, ServiceError
-from sidelong.integrations.gateway import Gateway, Loss, checked_quality, done
+from sidelong.integrations.gateway import Gateway, Loss, ShadowBudget, ask_all, checked_quality, judged
 
 try:
     import litellm
@@ -40,7 +39,8 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("sidelong.litellm")
 _MARK, _TRIED = "sidelong", "sidelong_tried"  # where the metadata have which request it is, and what was tried for it
 _LEFT_OUT = ("_excluded_deployment_ids", "_retry_skipped_deployment_ids")  # what a retry must not try again
-_MOST = 100_000  # requests that wait for their reply, or for its quality
+_MOST = 100_000  # requests that wait for their reply, or for its quality, and qualities that wait for a reply
+_LONGEST = 3600.0  # seconds that a request waits for its reply; LiteLLM reports nothing of a stream that nobody reads
 
 
 @dataclass
@@ -102,18 +102,18 @@ class Routing(CustomLogger):  # type: ignore[misc]  # LiteLLM is optional, and n
         if not 0 <= shadow <= 1 or (shadow and sticky is not None):
             raise LearnerError(f"shadow is a share from 0 to 1, and 0 where sessions are sticky, not {shadow!r}.")
         self._loss = loss or (Loss(0.0, 0.5, 0.5) if judge is False else Loss())
-        self._judge = judge if callable(judge) else None
+        self._judge = judge if callable(judge) and self._loss.quality else None
         if shadow and self._loss.quality and self._judge is None:
             raise LossError("Shadow runs need a judge: nobody else sees their replies. Or take a loss without quality.")
         self.counts: Counter[str] = Counter()  #: what became of requests and decisions
         whom: dict[str, Any] = {"at": at, "token": token, "experiment": experiment, "agent": agent}
         self._connect = partial(Gateway, counts=self.counts, sticky=sticky, within=within, **whom)
-        self._router, self._group, self._advisers = router, group or experiment, dict(advisers or {})
-        self._shadow, self._shadow_cap, self._is_sticky = shadow, shadow_cap, sticky is not None
-        self._spent = datetime.now(UTC).date(), 0.0  # in shadow runs, on this day
-        self._costliest, self._running = 0.0, 0  # what shadow runs of one request cost at most; of how many they run
+        self._router, self._group = router, group or experiment
+        self._ask = partial(ask_all, dict(advisers or {}), within)
+        self._shadow, self._budget, self._is_sticky = shadow, ShadowBudget(shadow_cap), sticky is not None
         self._routed: dict[str, _Request] = {}
         self._unjudged: dict[str, _Request] = {}
+        self._early: dict[str, float] = {}  # qualities that came before LiteLLM reported the reply
         self._gateway: Gateway | None = None
         self._known: Any = None  # the event loop, and the ids of deployments in it
         self._tasks: set[asyncio.Task[None]] = set()
@@ -161,11 +161,15 @@ class Routing(CustomLogger):  # type: ignore[misc]  # LiteLLM is optional, and n
     # What users call.
 
     def judge_later(self, request_id: str, quality: float) -> bool:
-        """Say how good the reply with this id was, from 0 to 1; return False if no such reply waits for that."""
+        """Say how good the reply with this id was, from 0 to 1; return False if no such reply waits for that yet."""
         checked, request = checked_quality(quality), self._unjudged.pop(request_id, None)
         if request is not None:
             request.replies[request.choice.name] = checked, *request.replies[request.choice.name][1:]
             self._settle(request, request_id)
+        elif self._routed or self._tasks:
+            self._early[request_id] = checked
+            if len(self._early) > _MOST:
+                self._early.pop(next(iter(self._early)))
         return request is not None
 
     async def __aenter__(self) -> Self:
@@ -215,20 +219,23 @@ class Routing(CustomLogger):  # type: ignore[misc]  # LiteLLM is optional, and n
         left_out = {*tried, *(id_ for key in _LEFT_OUT for id_ in request.get(key) or ())}
         some = litellm.utils.get_order_filtered_deployments(healthy, target_order=request.get("_target_order"))
         there = {_name(each): each for each in some if _id(each) not in left_out}
-        shadow = len(there) > 1 and random.random() < self._shadow and self._may_spend()  # noqa: S311  # no secret
-        names = {_id(each): name for name, each in there.items()} if self._advisers else {}
-        advice = {who: names.get(await done(ask(messages, request)), "") for who, ask in self._advisers.items()}
+        names, said = {_id(each): name for name, each in there.items()}, await self._ask(messages, request)
+        advice = {who: names.get(id_, "") for who, id_ in said.items()}
         session = str(metadata.get("session_id") or uuid4()) if self._is_sticky else None
-        choice = await gateway.decide(there, shadow=shadow, advice=advice, session=session, ready=not left_out)
-        if choice is None:
-            return None
+        others: dict[str, str] = {}
+        shadow = len(there) > 1 and random.random() < self._shadow and self._budget.begin()  # noqa: S311  # no secret
+        try:
+            choice = await gateway.decide(there, shadow=shadow, advice=advice, session=session, ready=not left_out)
+            if choice is None:
+                return None
+            others |= {name: _id(there[name]) for name in choice.reveals if shadow and name != choice.name}
+        finally:
+            if shadow and not others:
+                self._budget.end()
         tried.append(_id(there[choice.name]))
-        others = {name: _id(there[name]) for name in choice.reveals if shadow and name != choice.name}
         asked = {key: request[key] for key in OPENAI_CHAT_COMPLETION_PARAMS if others and key in request}
-        mark = uuid4().hex
-        request["metadata"] = {**metadata, _MARK: mark}  # a copy, since a retry gets the old one
-        routed = _Request(choice, _id(there[choice.name]), others, {**asked, "messages": messages})
-        self._keep(self._routed, mark, routed)
+        request["metadata"] = {**metadata, _MARK: (mark := uuid4().hex)}  # a copy, since a retry gets the old one
+        self._keep(self._routed, mark, _Request(choice, tried[-1], others, {**asked, "messages": messages}))
         return there[choice.name]
 
     def _of(self, kwargs: Any) -> _Request | None:
@@ -236,31 +243,26 @@ class Routing(CustomLogger):  # type: ignore[misc]  # LiteLLM is optional, and n
 
     def _keep(self, waiting: dict[str, _Request], key: str, request: _Request) -> None:
         waiting[key] = request
-        if len(waiting) > _MOST:
-            self._cancel(waiting.pop(next(iter(waiting))))
+        oldest, first = next(iter(waiting.items()))
+        if len(waiting) > _MOST or (waiting is self._routed and first.choice.made < time.monotonic() - _LONGEST):
+            self._cancel(waiting.pop(oldest), lost=True)
 
-    def _cancel(self, request: _Request) -> None:
+    def _cancel(self, request: _Request, *, lost: bool = False) -> None:
+        if request.others and not request.replies:
+            self._budget.end()
         if self._gateway is not None:
-            self._gateway.cancel(request.choice)
-
-    def _may_spend(self) -> bool:
-        """Tell whether the cap allows for one more, if those under way cost as much as the costliest so far."""
-        today = datetime.now(UTC).date()
-        self._spent = self._spent if self._spent[0] == today else (today, 0.0)
-        more = 1 + self._running + sum(bool(request.others) for request in self._routed.values())
-        return self._shadow_cap is None or self._spent[1] + more * self._costliest <= self._shadow_cap
+            (self._gateway.lose if lost else self._gateway.cancel)(request.choice)
 
     async def _finish(self, request: _Request, reply: Any, dollars: float | None, seconds: float) -> None:
         own = self._judged(request, request.choice.name, reply, dollars, seconds)
-        self._running += bool(request.others)
         await asyncio.gather(own, *(self._run(request, *other) for other in request.others.items()))
         if request.others:
-            cost = sum(request.replies[name][1] for name in request.others if name in request.replies)
-            self._spent, self._costliest = (self._spent[0], self._spent[1] + cost), max(self._costliest, cost)
-            self._running -= 1
+            self._budget.end(sum(request.replies[name][1] for name in request.others if name in request.replies))
             self.counts["shadow"] += 1
         if self._loss.quality and request.replies[request.choice.name][0] is None:
             self._keep(self._unjudged, reply.id, request)
+            if (quality := self._early.pop(reply.id, None)) is not None:
+                self.judge_later(reply.id, quality)
         else:
             self._settle(request, reply.id)
 
@@ -276,13 +278,7 @@ class Routing(CustomLogger):  # type: ignore[misc]  # LiteLLM is optional, and n
             _LOG.info("%s did not reply in shadow: %s", name, error)
 
     async def _judged(self, request: _Request, name: str, reply: Any, dollars: float | None, seconds: float) -> None:
-        quality = None
-        try:
-            if self._judge is not None and self._loss.quality:
-                said = await done(self._judge(request.asked["messages"], reply))
-                quality = None if said is None else checked_quality(said)
-        except Exception:  # noqa: BLE001  # whatever a judge raises
-            _LOG.exception("The judge has failed, so that this reply waits for judge_later.")
+        quality = await judged(self._judge, request.asked["messages"], reply)
         self.counts["unpriced"] += dollars is None
         request.replies[name] = quality, dollars or 0.0, seconds
 
