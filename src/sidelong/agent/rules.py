@@ -19,7 +19,6 @@ from sidelong.checks import short
 from sidelong.errors import ConflictError, DecisionError, GraphError, LossError, OutcomeError
 from sidelong.graphs.presence import arm_of
 from sidelong.learners.interface import Need
-from sidelong.outcomes.scale import ends_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from sidelong.graphs.graph import FeedbackGraph
     from sidelong.learners.interface import Learner
     from sidelong.outcomes.revealed_columns import RevealedColumns
-    from sidelong.outcomes.scale import Scale
 
     Integers = npt.NDArray[np.int64]
     Floats = npt.NDArray[np.float64]
@@ -382,8 +380,10 @@ class FeedbackCheck:
 # For whoever writes down what is told before it is learned, as the service does in its journal.
 
 
-def losses_of_one(learner: Learner, told: Any, graph: FeedbackGraph, arm: int, scale: Scale | None = None) -> Floats:
+def losses_of_one(learner: Learner, told: Any, graph: FeedbackGraph, arm: int, ends: tuple[float, float]) -> Floats:
     """Return what is told of a decision that has played `arm`, as losses in the order of what that reveals.
+
+    `ends` are the best and the worst that can be told.
 
     Raises:
         LossError: it cannot be told.
@@ -393,28 +393,28 @@ def losses_of_one(learner: Learner, told: Any, graph: FeedbackGraph, arm: int, s
     if n <= _SHORT and type(told) in {dict, list}:  # quicker in plain Python than a call of machine code
         slots = [0.0] * n
         is_read, binary = read_floats(told, reveals, slots) == n, Need.BINARY_LOSSES in learner.needs
-        if is_read and _plain_check(slots, 0, n, n, *ends_of(scale), binary) == FITS:
+        if is_read and _plain_check(slots, 0, n, n, *ends, binary) == FITS:
             return np.array(slots)
     else:
         values = np.empty(n)
         losses = (
-            losses_of_many(learner, values, np.array([n]), scale) if read_floats(told, reveals, values) == n else None
+            losses_of_many(learner, values, np.array([n]), ends) if read_floats(told, reveals, values) == n else None
         )
         if losses is not None:
             return losses
     round_, played, asked = np.array([[1], [arm], [0]], np.int64)
-    pending, before, ends = np.ones(1, np.bool_), np.zeros((1, 4), np.int64), np.array([ends_of(scale)])
-    named = NamedDecisions(lambda _: "", lambda _: "", round_, pending, played, asked, before, ends)
+    pending, before = np.ones(1, np.bool_), np.zeros((1, 4), np.int64)
+    named = NamedDecisions(lambda _: "", lambda _: "", round_, pending, played, asked, before, np.array([ends]))
     return FeedbackCheck(learner, Bank(learner, {}, [graph]), named, of_one(told), 0).accept(None).losses
 
 
-def losses_of_many(learner: Learner, told: Floats, sizes: Integers, scale: Scale | None = None) -> Floats | None:
+def losses_of_many(learner: Learner, told: Floats, sizes: Integers, ends: tuple[float, float]) -> Floats | None:
     """Return what is told of decisions, of so many arms for each, as losses; None if some of it cannot be told."""
     losses, found = np.array(told, np.float64), np.full(sizes.size, FITS, np.int64)
-    ends, offsets = np.empty((sizes.size, 2)), np.zeros(sizes.size + 1, np.int64)
-    ends[:] = ends_of(scale)
+    each, offsets = np.empty((sizes.size, 2)), np.zeros(sizes.size + 1, np.int64)
+    each[:] = ends
     np.cumsum(sizes, out=offsets[1:])
-    check_many(losses, offsets, sizes, ends, Need.BINARY_LOSSES in learner.needs, found)
+    check_many(losses, offsets, sizes, each, Need.BINARY_LOSSES in learner.needs, found)
     return losses if (found == FITS).all() else None
 
 

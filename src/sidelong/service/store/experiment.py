@@ -27,6 +27,7 @@ from sidelong.agent.rules import losses_of_many, losses_of_one
 from sidelong.errors import AdviceError, DecisionError, GraphError
 from sidelong.graphs.presence import present
 from sidelong.learners.interface import Need
+from sidelong.outcomes.scale import ends_of
 from sidelong.service.store import agents, lifecycle
 from sidelong.service.store.agents import AdvisedRows, FittedGraphs
 from sidelong.service.store.arms import ArmChange, OwnGraphs
@@ -126,6 +127,7 @@ class LiveExperiment:
         self.blocks = KeyBlocks(spec, self.own, self._graph_like, block_size)
         self.life = Life.first(spec)
         self.scale = agents.scale_of(spec)
+        self.ends = ends_of(self.scale)  #: the best and the worst that can be told
         self.holdout = None if spec.holdout is None else Holdout(int(spec.holdout.arm), spec.holdout.share)
         self.takes_binary = Need.BINARY_LOSSES in self.module.needs  #: whether losses must be 0 or 1
         self._is_sparing = self.module.is_sparing
@@ -229,7 +231,7 @@ class LiveExperiment:
         Raises:
             LossError: it cannot be told.
         """
-        return losses_of_one(self.module, told, graph, arm, self.scale)
+        return losses_of_one(self.module, told, graph, arm, self.ends)
 
     def costs_of(self, told: Any, graph: FeedbackGraph, arm: int) -> Floats | None:
         """Return what is told of the costs of a decision, as losses; None if there is no ceiling and nothing was told.
@@ -276,9 +278,16 @@ class LiveExperiment:
 
     def load(self, reading: Reading, rows: Integers, most: int | None = None) -> None:
         """Bring keys into memory, by their rows; others leave it while keys take more than `most` bytes."""
+        if self.blocks.all_stay:
+            return
         if most is not None:
             most = max(most - self.keys.bytes, 0)
         self.blocks.load(reading, self.identity.key, rows, most)
+
+    def load_pending(self, reading: Reading, numbers: Sequence[int], most: int | None = None) -> None:
+        """Do the same with the keys of those decisions that are pending."""
+        if not self.blocks.all_stay:
+            self.load(reading, self.pending.rows_of(numbers), most)
 
     def drop_idle(self, most: int) -> None:
         """Let keys leave memory that have not changed, while all take more than `most` bytes."""
@@ -768,7 +777,7 @@ class LiveExperiment:
     def _default_losses(self, sizes: list[int]) -> Floats | None:
         """Return the loss that is named for expiry, for so many arms of each decision; None if it cannot be told."""
         told = np.full(sum(sizes), self._default, np.float64)
-        return losses_of_many(self.module, told, np.array(sizes), self.scale)
+        return losses_of_many(self.module, told, np.array(sizes), self.ends)
 
     def _by_default(self, numbers: list[int]) -> list[list[int]]:
         """Return decisions that expire in groups: those that can be told the loss that is named for it, and others."""

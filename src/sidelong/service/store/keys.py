@@ -239,14 +239,17 @@ class KeyBlocks:
         found = {number: self._loaded.get(number, ()) for number in list(self._changed)}
         return sum(max(self._sizes.get(number, 0), self.key_bytes * len(each)) for number, each in found.items())
 
+    @property
+    def all_stay(self) -> bool:
+        """Whether all keys are in memory, and none leaves it."""
+        return not self.key_bytes and bool(self._loaded)
+
     def load(self, reading: Reading, owner: str, rows: Integers, most: int | None = None) -> None:
         """Bring the blocks of some keys into memory; others leave it while all take more than `most` bytes.
 
         Raises:
             BlockMissing: one is not there as it was written.
         """
-        if not self.key_bytes and self._loaded:  # nothing leaves memory
-            return
         wanted = self._numbers(rows)
         for number in wanted:
             if number in self._loaded:

@@ -402,7 +402,7 @@ def _again(live: LiveExperiment, event: Event, graph: KnownGraph | None, reading
     numbers, sizes = found.numbers.tolist(), np.diff(found.offsets).tolist()
     if kind is Kind.LATE:
         return live.late(numbers, found.arm or 0, sizes, found.losses, event.graph, moment, found.costs)
-    live.load(reading, live.pending.rows_of(numbers))
+    live.load_pending(reading, numbers)
     if kind is Kind.OVERRIDDEN:
         return live.override(event.round, int(read_columns(event)["arm"][0]), moment)
     if kind is Kind.TOLD and live.identity.spec.sticky is None:

@@ -169,12 +169,12 @@ class Turn:
             due = [number for number in pending if experiment.is_due(number, self.moment.clock)]
             if due:
                 self.expire(due)
-        experiment.load(self.writing, experiment.pending.rows_of(numbers), self.settings.max_key_bytes)
+        experiment.load_pending(self.writing, numbers, self.settings.max_key_bytes)
 
     def expire(self, due: list[int]) -> list[Event]:
         """Let decisions expire; the numbers ascend."""
         experiment = self.experiment
-        experiment.load(self.writing, experiment.pending.rows_of(due), self.settings.max_key_bytes)
+        experiment.load_pending(self.writing, due, self.settings.max_key_bytes)
         expired = experiment.expire_all(due, self.moment)
         self.events += expired
         return expired
@@ -484,7 +484,7 @@ def _learn_at_once(turn: Turn, told: ToldItems) -> list[Settled] | None:
     if told.reveals is not None:
         return None
     experiment = turn.experiment
-    losses = losses_of_many(experiment.module, told.losses, np.array(told.sizes), experiment.scale)
+    losses = losses_of_many(experiment.module, told.losses, np.array(told.sizes), experiment.ends)
     if (told.costs is None) != (experiment.ceiling is None):
         return None
     slots = list(map(experiment.pending.slot, told.numbers))
@@ -903,7 +903,7 @@ class Expire(Command):
 
 def is_unloaded(experiment: LiveExperiment, numbers: Sequence[int]) -> bool:
     """Tell whether decisions are of keys that have to be read first."""
-    return not experiment.blocks.is_loaded(experiment.pending.rows_of(numbers))
+    return not experiment.blocks.all_stay and not experiment.blocks.is_loaded(experiment.pending.rows_of(numbers))
 
 
 def taken(name: str) -> ServiceError:
