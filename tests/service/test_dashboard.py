@@ -246,6 +246,11 @@ def test_amounts_are_shown_in_the_unit_of_the_scale(browser, served, keyed):
         saved = seen.page.locator('#answers [data-figure="saved"] dd').inner_text()
         assert saved.startswith(f"{int(rounded(amounts['saved']['estimate'], 0)):,}")
         assert "per round" in saved
+        assert abs(amounts["regret"]["estimate"]) < 1e-9  # the best arm was played, but for errors of rounding
+        wait(seen.page, '[data-figure="regret"] dd', re.compile(r"^0\b(?!\.)"))
+        if not keyed:
+            wait(seen.page, '#answers [data-figure="cheapest so far"] dd', "cost 50.5 per round")
+            wait(seen.page, '[data-figure="the holdout"] dd', ": 200 per round, and ")
         assert fine(seen)
 
 
@@ -507,7 +512,7 @@ def test_an_experiment_is_frozen_and_deleted_only_after_a_question(browser, serv
     with opened(browser, served, "lived") as seen:
         page = seen.page
         wait(page, "#life .state", "running")
-        wait(page, '#answers [data-figure="saved"] dd', "beside arm 1")
+        wait(page, '#answers [data-figure="saved"] dd', "compared with arm 1")
         wait(page, '[data-figure="the holdout"] dd', "of all")
         assert page.locator("#costs svg[role=img] .held-line").count() == 1
         page.locator("#life").get_by_role("button", name="Freeze").click()

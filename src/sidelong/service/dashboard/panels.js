@@ -90,9 +90,12 @@ function trusted(shares, keys) {
   return ["trusts", name, `${percent(share)} of its choice${keys === null ? "" : ", in the mean of the keys that were told last"}`];
 }
 
-function winner({ best, arms, keys }) {
+/** A mean loss in the unit of the scale, if there is one. */
+const cost = (loss, scale, digits = 3) => (scale && loss !== null ? amount(scale.best + loss * (scale.worst - scale.best)) : number(loss, digits));
+
+function winner({ best, arms, keys, scale }) {
   if (keys === null) {
-    const sure = best && `cost ${number(best.mean, 2)} per round, ${percent(best.chance)} sure`;
+    const sure = best && `${scale && scale.best > scale.worst ? "score" : "cost"} ${cost(best.mean, scale, 2)} per round, ${percent(best.chance)} sure`;
     return ["cheapest so far", best === null ? "–" : called(best), best === null ? "nothing was told yet" : sure];
   }
   const known = arms.items.filter((arm) => arm.plays > 0);
@@ -104,7 +107,7 @@ function winner({ best, arms, keys }) {
 function gained({ lift, amounts }) {
   if (lift === null) return ["saved", "–", "not known without a holdout: a small share of rounds that follows what was done before"];
   if (lift.estimate === null) return ["saved", "–", "nothing was told yet"];
-  const beside = `beside ${called(lift)}`;
+  const beside = `compared with ${called(lift)}`;
   if (!amounts?.saved) return ["saved", number(lift.estimate, 3), `per round, ${range(lift.low, lift.high, 2)}, ${beside}`];
   const { estimate, low, high } = amounts.saved;
   return ["saved", amount(estimate), `${amount(low)} to ${amount(high)} in all, ${beside}; ${amount(amounts.saved_per_round.estimate)} per round`];
@@ -141,11 +144,13 @@ function paid({ scale, amounts }) {
 }
 
 /** What was lost beyond the best arm; `which` says more of that arm. */
-function regretted({ counts, regret, amounts }, which = "") {
+function regretted({ counts, regret, amounts, scale }, which = "") {
   const unknown = counts.told ? "cannot be estimated from this feedback" : "not known yet";
-  const scaled = amounts?.regret ? `; ${amount(amounts.regret.estimate)} in the unit of the scale` : "";
-  const known = regret.estimate === null ? unknown : `${range(regret.low, regret.high, 1)}, against the best arm${which}${scaled}`;
-  return ["regret", number(regret.estimate, 1), regret.rejected ? CONTRADICTED : known, regret.rejected];
+  const scaled = amounts?.regret;
+  const written = (value) => amount(Math.abs(value) < 1e-9 * Math.abs(scale.worst - scale.best) ? 0 : value); // no error of rounding
+  const limits = scaled && scaled.low !== null ? `${written(scaled.low)} to ${written(scaled.high)}` : range(regret.low, regret.high, 1);
+  const known = regret.estimate === null ? unknown : `${limits}, against the best arm${which}`;
+  return ["regret", scaled ? written(scaled.estimate) : number(regret.estimate, 1), regret.rejected ? CONTRADICTED : known, regret.rejected];
 }
 
 function checked(found) {
@@ -156,13 +161,13 @@ function checked(found) {
   return [
     [state === "running" ? "plays next" : "would play", next === null ? "–" : called(next), next === null ? "not known beforehand" : `with a chance of ${percent(next.probability)}`],
     ...counted(counts),
-    ...(found.lift === null ? [] : [["the holdout", count(found.lift.held), `rounds, ${percent(found.lift.share)} of all, which cost ${number(found.lift.held_cost, 3)} each; the learner's ${number(found.lift.learner_cost, 3)}`]]),
+    ...(found.lift === null ? [] : [["the holdout", count(found.lift.held), `rounds, ${percent(found.lift.share)} of all: ${cost(found.lift.held_cost, found.scale)} per round, and ${cost(found.lift.learner_cost, found.scale)} for the learner`]]),
     ...paid(found),
     regretted(found),
     [
       "bound on regret",
       number(guarantee.bound, 0),
-      guarantee.bound === null ? "none is known for this learner with this feedback" : `in the mean; random play may lose ${number(guarantee.random, 0)}`,
+      guarantee.bound === null ? `${guarantee.holds ? "the theorem gives no number" : "none is known for this learner"} with this feedback` : `in the mean; random play may lose ${number(guarantee.random, 0)}`,
     ],
     ["sample ratio", ...check, ratio.p_value !== null && !ratio.ok],
     ...(certificate === null ? [] : [["lost at most", number(certificate.bound, 1), certified(certificate)]]),
