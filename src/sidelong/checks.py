@@ -86,6 +86,14 @@ def check_number(
     return float(read)
 
 
+def check_flag(error: type[Exception], name: str, value: Any) -> bool:
+    """Return `value` as a bool if it is one; 0 and 1 are not."""
+    flag = _item(value)
+    if not isinstance(flag, bool):
+        raise error(f"{name} must be True or False, not {short(value)}.")
+    return flag
+
+
 def check_one_of(error: type[Exception], name: str, value: str, allowed: tuple[str, ...]) -> str:
     """Return `value` if it is among `allowed`."""
     if value not in allowed:

@@ -17,7 +17,7 @@ import numpy as np
 
 from sidelong.checks import is_whole, short
 from sidelong.errors import FamilyError
-from sidelong.tables import as_list, names_of
+from sidelong.tables import are_several, as_list, names_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -62,7 +62,7 @@ def read_keys(keys: Any) -> list[Key]:
     """
     if (names := names_of(keys)) is not None:
         raise FamilyError(f"keys must be one column, and this is a table with {short(names)}. Give table[name].")
-    if isinstance(keys, str | bytes) or not hasattr(keys, "__iter__"):
+    if not are_several(keys):
         raise FamilyError(f"keys must be a list, an array or a column of keys, not {short(keys)}.")
     listed = as_list(keys)
     kinds = set(map(type, listed))

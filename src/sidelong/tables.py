@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 import numpy as np
@@ -66,6 +67,16 @@ def as_array(values: Any) -> np.ndarray:
         return np.asarray(values)
     except ValueError:
         return objects(list(values))
+
+
+def are_several(values: Any) -> bool:
+    """Tell whether `values` are a list, an array, a column or anything else that has several; a text is one."""
+    return isinstance(values, Iterable) and not isinstance(values, str | bytes) and getattr(values, "ndim", 1) > 0
+
+
+def in_order(values: Any) -> bool:
+    """Tell whether they are several, one after the other: no set, and no mapping."""
+    return are_several(values) and not isinstance(values, AbstractSet | Mapping)
 
 
 def objects(values: Sequence[Any]) -> np.ndarray:

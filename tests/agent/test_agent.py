@@ -323,6 +323,17 @@ def test_an_unfit_graph_is_refused(agent, method):
     assert snapshot(agent) == before
 
 
+@pytest.mark.parametrize("name", ["certificate", "health", "pooled"])
+@pytest.mark.parametrize("value", [1, "no", None, np.array([True, False])])
+def test_a_flag_is_true_or_false(name, value):
+    """Another value was saved, and could not be loaded."""
+    for kind in (sl.Agent, sl.Family) if name == "certificate" else (sl.Family,):
+        with pytest.raises(LearnerError, match=f"{name} must be True or False, not"):
+            kind("glance", sl.graphs.nested(3), **{name: value})
+        made = kind("glance", sl.graphs.nested(3), **{name: np.True_}).contents()
+        assert kind.from_contents(*made, "the file").contents()[0] == made[0]
+
+
 @pytest.mark.parametrize("seed", [-1, 2**64, 1.5, "7", None, True])
 def test_a_bad_seed_is_refused(seed):
     with pytest.raises(LearnerError, match="seed must be a whole number from 0 to"):

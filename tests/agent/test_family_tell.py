@@ -495,3 +495,33 @@ def test_columns_of_different_lengths_are_refused_by_a_sentence(short, family, p
     columns[short] = columns[short][:-1]
     with pytest.raises(LossError, match="columns of a table are equally long"):
         family.tell(columns)
+
+
+def test_losses_in_no_order_or_hidden_by_a_mask_are_refused(family, plan):
+    for given in ({0.1, 0.2, 0.3}, np.ma.array([0.1, 0.2, 0.3], mask=[False, True, False])):
+        with pytest.raises(LossError, match=r"in the order of the revealed arms|not None"):
+            family.tell(plan[:1], given)
+    assert len(family.pending) == 3
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda family, one: family.ask(one),
+        lambda family, one: family.ask(["a"], one),
+        lambda family, one: family.ask(["a"], available=one),
+        lambda family, one: family.ask(["a"], advice=one),
+        lambda family, one: family.add(one),
+        lambda family, one: family.add(["d"], scale=one),
+        lambda family, one: family.tell(one, [0.5]),
+        lambda family, one: family.tell(family.pending[:1], [0.1, 0.2, 0.3], one),
+        lambda family, one: family.cancel(one),
+        lambda family, one: family.estimates(one),
+        lambda family, one: type(family).join(one),
+    ],
+)
+def test_one_number_in_place_of_several_is_refused_by_a_sentence(family, plan, call):  # noqa: ARG001  # it was asked
+    before = snapshot(family)
+    with pytest.raises(sl.errors.SidelongError):
+        call(family, np.array(0.5))
+    assert snapshot(family) == before

@@ -16,7 +16,7 @@ from sidelong.checks import is_whole, short
 from sidelong.errors import AdviceError, GraphError
 from sidelong.graphs.presence import arm_of
 from sidelong.learners import catalogue
-from sidelong.tables import as_list
+from sidelong.tables import are_several, as_list
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -132,7 +132,7 @@ def _row(given: Any, graph: FeedbackGraph, whose: str) -> Floats:
     try:
         made[:] = np.asarray(as_list(given), np.float64)
         fits = len(given) == made.size
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         fits = False
     if not fits:
         raise AdviceError(
@@ -172,7 +172,7 @@ def _column(name: str, given: Any, graph: FeedbackGraph, keys: Sequence[Any]) ->
     if given is None:
         return made
     given = given.to_numpy() if hasattr(given, "to_numpy") else given  # a column or a table
-    if isinstance(given, str) or not hasattr(given, "__len__") or len(given) != n:
+    if not are_several(given) or not hasattr(given, "__len__") or len(given) != n:
         raise AdviceError(
             f"The advice of {short(name)} is an arm for each of the {n:,} keys, or a row of {K} probabilities for "
             f"each, not {short(given)}."
@@ -199,5 +199,5 @@ def _floats(values: list[Any]) -> Floats:
     """Return numbers, or 0 if one is none."""
     try:
         return np.asarray(values, np.float64)
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         return np.zeros(1)

@@ -34,6 +34,7 @@ from sidelong.errors import CostError, GraphError, LearnerError, LossError
 from sidelong.graphs.presence import arm_of, only, present
 from sidelong.learners import catalogue
 from sidelong.learners.interface import Need
+from sidelong.tables import are_several
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -199,7 +200,7 @@ def _read_bounds(given: Any, graph: FeedbackGraph) -> Floats:
             raise LearnerError(str(error)) from error
         listed = [named.get(arm) for arm in range(K)]
     else:
-        listed = list(given) if hasattr(given, "__iter__") and not isinstance(given, str) else []
+        listed = list(given) if are_several(given) else []
     if len(listed) != K or None in listed:
         raise LearnerError(f"cost_bounds has the most that each of the {K} arms can cost, and is {short(given)}.")
     return np.array([check_number(LearnerError, "A bound of cost_bounds", bound, above=0) for bound in listed])

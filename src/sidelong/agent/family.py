@@ -35,10 +35,9 @@ from sidelong.evaluation.advisers import AdvisersTable
 from sidelong.keys import Keys, part_of, read_keys, seed_of
 from sidelong.learners import catalogue
 from sidelong.machine import cores
-from sidelong.outcomes.revealed import in_order
 from sidelong.outcomes.revealed_columns import RevealedColumns
 from sidelong.outcomes.scale import Scale, checked_scale
-from sidelong.tables import as_list
+from sidelong.tables import are_several, as_list, in_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -454,7 +453,7 @@ class Family(Persistent):
         Raises:
             FamilyError: the parts are of different families, or two have the same key.
         """
-        listed = list(parts)
+        listed = list(parts) if are_several(parts) else []
         if not listed:
             raise FamilyError("join needs at least one family.")
         for each in listed:
@@ -685,7 +684,7 @@ def _each_of(given: Any, keys: list[Key], one: tuple[type, ...]) -> list[Any]:
     """Return what each key is given: the same, or its own."""
     if isinstance(given, one):
         return [given] * len(keys)
-    listed = list(given) if hasattr(given, "__iter__") else []
+    listed = list(given) if are_several(given) else []
     if len(listed) != len(keys):
         raise FamilyError(f"Give one for all keys, or one for each of the {len(keys)}, not {short(given)}.")
     return listed

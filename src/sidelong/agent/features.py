@@ -11,8 +11,7 @@ import numpy as np
 
 from sidelong.checks import check_number, plain, short
 from sidelong.errors import FeatureError
-from sidelong.outcomes.revealed import in_order
-from sidelong.tables import as_list
+from sidelong.tables import as_list, in_order
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -74,7 +73,7 @@ class Reader:
             x: what `read` takes, for each key: a list, or an array with a row or a table for each.
             keys: the keys, which errors name.
         """
-        listed: Any = x if isinstance(x, np.ndarray) else as_list(x) if in_order(x) else None
+        listed: Any = None if not in_order(x) else x if isinstance(x, np.ndarray) else as_list(x)
         if listed is None or len(listed) != len(keys):
             found = short(x) if listed is None else f"{len(listed):,}"
             raise FeatureError(
@@ -145,7 +144,7 @@ def _is_plain(x: Any, size: int) -> bool:
 def _numbers(x: Any, dimensions: tuple[int, ...] = (1, 2)) -> Table:
     try:
         table = np.array(x, np.float64, order="C")
-    except (TypeError, ValueError) as error:
+    except (OverflowError, TypeError, ValueError) as error:
         raise FeatureError(
             f"x must be {KINDS['vector']}, {KINDS['names']}, or {KINDS['rows']}, not {short(x)}. "
             f"Words need names: ask({{'weekday': 'Monday', 'temperature': 21.5}})."

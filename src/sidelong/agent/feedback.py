@@ -9,7 +9,7 @@ import numpy as np
 
 from sidelong.checks import as_float, is_whole, short
 from sidelong.errors import LossError
-from sidelong.tables import as_list, column, objects
+from sidelong.tables import as_list, column, in_order, objects
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -84,13 +84,15 @@ def _arm(arm: Any, labels: Sequence[str] | None) -> int:
 def of_many(given: Any) -> LossColumns:
     """Return losses that come one after the other, decision after decision."""
     if not isinstance(given, np.ndarray):
-        if isinstance(given, str) or not hasattr(given, "__iter__"):
+        if not in_order(given):
             raise LossError(
                 f"losses must be an array in the order of the revealed arms, or a table, not {short(given)}."
             )
         given = np.asarray(given) if hasattr(given, "__array__") else objects(list(given))
     if given.ndim != 1:
         raise LossError(f"losses must be one number after the other, and this has {given.ndim} dimensions.")
+    if isinstance(given, np.ma.MaskedArray):
+        given = objects(given.tolist())  # None where it is masked
     return LossColumns(given.astype(np.float64) if given.dtype.kind in "fiu" else _floats(given.tolist()), given)
 
 

@@ -17,6 +17,7 @@ from sidelong.graphs.columns import each_of
 from sidelong.graphs.graph import FeedbackGraph
 from sidelong.graphs.presence import arm_of, mask_of, only, present, with_absent_arm, with_arm
 from sidelong.learners import catalogue
+from sidelong.tables import are_several
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -263,14 +264,10 @@ def _masks(available: Any, n: int) -> tuple[list[Any], Places]:
             raise GraphError(f"available by key has a row of flags for each of the {n} keys, not {short(available)}.")
         rows, index = np.unique(available, axis=0, return_inverse=True)
         return list(rows), index.reshape(-1)
-    listed = list(available) if _is_list(available) else available
-    by_key = isinstance(listed, list) and any(map(_is_list, listed))
+    listed = list(available) if are_several(available) else available
+    by_key = isinstance(listed, list) and any(map(are_several, listed))
     if not by_key:
         return [listed], np.zeros(n, np.int64)
     if len(listed) != n:
         raise GraphError(f"available by key names the arms of each of the {n} keys, and {len(listed)} were given.")
     return listed, np.arange(n)
-
-
-def _is_list(value: Any) -> bool:
-    return hasattr(value, "__iter__") and not isinstance(value, str)

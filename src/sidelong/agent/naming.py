@@ -14,7 +14,7 @@ from sidelong.checks import short
 from sidelong.errors import CostError, DecisionError, LossError, UnknownDecisionError
 from sidelong.keys import read_keys
 from sidelong.outcomes.revealed_columns import RevealedColumns
-from sidelong.tables import as_list, column, names_of
+from sidelong.tables import are_several, as_list, column, names_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -105,7 +105,7 @@ def find(rounds: Rounds, decisions: Any) -> Decisions:
         keys, round_ = decisions.keys, decisions.rounds
         ours = np.full(len(keys), decisions.tag == tag)
     else:
-        if isinstance(decisions, str) or not hasattr(decisions, "__iter__"):
+        if not are_several(decisions):
             raise UnknownDecisionError(f"Decisions are a Batch or a list of ids, not {short(decisions)}.")
         round_, keys, ours = _parse(rounds, as_list(decisions))
     row = rounds.keys.find(keys)

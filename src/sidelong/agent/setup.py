@@ -13,7 +13,7 @@ import numpy as np
 
 from sidelong.agent.ceiling import read_ceiling
 from sidelong.agent.observers import Observers
-from sidelong.checks import check_number, check_whole, short
+from sidelong.checks import check_flag, check_number, check_whole, short
 from sidelong.errors import GraphError, LearnerError
 from sidelong.graphs.graph import FeedbackGraph
 from sidelong.graphs.presence import arm_of
@@ -146,8 +146,9 @@ def prepare(
     module = catalogue.choose(learner, options, features=features)
     if prior is not None and "prior" in catalogue.option_names(module):  # as ts-n has one
         options, prior = options | {"prior": prior}, None
-    if certificate:
+    if certificate := check_flag(LearnerError, "certificate", certificate):
         catalogue.check_certifiable(module)
+    alarm, pooled = check_flag(LearnerError, "health", alarm), check_flag(LearnerError, "pooled", pooled)
     limits = _check_incumbent(module, incumbent, allowance)
     if pooled and not module.pooled:
         able = catalogue.names_where(lambda each: bool(each.pooled))
@@ -168,7 +169,7 @@ def prepare(
         module.first_state(params, graph),
         certificate=certificate,
         alarm=alarm,
-        pooled=bool(pooled),
+        pooled=pooled,
         ceiling=spent,
         tag=tag_of(module, options, seed, graph, None if prior is None else [prior, scale], [*limits, *plain]),
     )

@@ -9,7 +9,7 @@ import numpy as np
 from sidelong.checks import short
 from sidelong.errors import GraphError
 from sidelong.graphs.graph import FeedbackGraph
-from sidelong.tables import as_array
+from sidelong.tables import are_several, as_array
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -27,7 +27,7 @@ def each_of(given: Any, n: int) -> tuple[list[FeedbackGraph], npt.NDArray[np.int
             raise GraphError(f"An index goes from 0 to {len(bank) - 1}, the last graph, and one is out of that range.")
         index = index.astype(np.int64)
     else:
-        listed = list(given) if hasattr(given, "__iter__") else []
+        listed = list(given) if are_several(given) else []
         if len(listed) != n or not listed:
             raise GraphError(
                 f"graph must be one FeedbackGraph, one for each of the {n} keys, or (graphs, index), not "

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sidelong.checks import check_number, check_whole, plain, short
+from sidelong.checks import check_flag, check_number, check_whole, plain, short
 from sidelong.errors import GraphError
 from sidelong.graphs.bank import CYCLE, DRAWN, RESAMPLED, SHADOWS, BankArrays, lay_out, pick, redraw
 from sidelong.graphs.families import complete, self_loops
@@ -141,8 +141,7 @@ def resampled(n_arms: int, r: float, *, directed: bool = False, shown: str = "be
 
     A round costs K^2 random numbers, and a run has memory for K^2 arcs, whatever r is.
     """
-    if not isinstance(directed, bool):
-        raise GraphError(f"directed must be True or False, not {directed!r}.")
+    directed = check_flag(GraphError, "directed", directed)
     r = check_number(GraphError, "r", r, least=0, most=1)
     name = f"resampled G({n_arms}, {r:g})"
     return GraphSequence(_checked_arms(n_arms), (), shown, name, RESAMPLED, np.array([int(directed)]), np.array([r]))

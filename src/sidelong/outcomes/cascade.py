@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sidelong.checks import short
+from sidelong.checks import check_flag, short
 from sidelong.errors import OutcomeError
 from sidelong.graphs.graph import FeedbackGraph
-from sidelong.outcomes.revealed import Revealed, ascending, checked_arm, number, yes_or_no
+from sidelong.outcomes.revealed import Revealed, ascending, checked_arm, number
 from sidelong.outcomes.revealed_columns import (
     RevealedColumns,
     checked_arms,
@@ -111,7 +111,7 @@ class Cascade:
     def losses(self, confidence: float, wrong: bool) -> npt.NDArray[np.float64]:  # noqa: FBT001
         """Return the loss of every arm: `wrong` is whether the small model is."""
         answers = np.arange(self.n_arms) < self._answering(confidence)
-        costs = np.where(answers, self._mistake if yes_or_no("wrong", wrong) else 0.0, self._price)
+        costs = np.where(answers, self._mistake if check_flag(OutcomeError, "wrong", wrong) else 0.0, self._price)
         return np.asarray(costs / self.unit)
 
     def outcome(self, arm: int, *, confidence: float, wrong: bool | None = None) -> Revealed:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -13,9 +11,10 @@ import numpy as np
 
 from sidelong.checks import check_number, check_whole
 from sidelong.errors import OutcomeError
+from sidelong.tables import in_order
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -38,20 +37,6 @@ class Revealed:
     losses: npt.NDArray[np.float64]  #: of the arms that were revealed, in their order
     graph: FeedbackGraph  #: of the round: what every arm would have revealed
     foreseen: bool = False  #: whether the graph was known before the draw, so that `tell` takes no other one
-
-
-def yes_or_no(name: str, value: Any) -> bool:
-    """Return `value` as a bool if it is one; 0 and 1 are not."""
-    if not isinstance(value, bool | np.bool_):
-        raise OutcomeError(f"{name} must be True or False, not {value!r}.")
-    return bool(value)
-
-
-def in_order(values: Any) -> bool:
-    """Tell whether `values` are several, one after the other: a list, an array, but no set, text or mapping."""
-    if isinstance(values, np.ndarray):
-        return values.ndim > 0
-    return isinstance(values, Iterable) and not isinstance(values, str | bytes | AbstractSet | Mapping)
 
 
 def ascending(name: str, values: Any, most: float = math.inf, *, least: int = 2) -> npt.NDArray[np.float64]:

@@ -10,7 +10,8 @@ import numpy as np
 
 from sidelong.checks import plain, short
 from sidelong.errors import LearnerError, OutcomeError
-from sidelong.outcomes.revealed import in_order, number
+from sidelong.outcomes.revealed import number
+from sidelong.tables import in_order
 
 if TYPE_CHECKING:
     import numpy.typing as npt

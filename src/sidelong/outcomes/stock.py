@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sidelong.checks import is_whole
+from sidelong.checks import check_flag, is_whole
 from sidelong.errors import OutcomeError
 from sidelong.graphs.families import nested
 from sidelong.graphs.graph import FeedbackGraph
 from sidelong.graphs.sequences import scheduled
-from sidelong.outcomes.revealed import Revealed, ascending, checked_arm, number, yes_or_no
+from sidelong.outcomes.revealed import Revealed, ascending, checked_arm, number
 from sidelong.outcomes.revealed_columns import (
     RevealedColumns,
     checked_arms,
@@ -88,7 +88,7 @@ class StockOrders:
         self._orders = ascending("orders", orders)
         self._holding = number("holding", holding, least=0)
         self._shortage = number("shortage", shortage, least=0)
-        self._sees_unmet = yes_or_no("sees_unmet", sees_unmet)
+        self._sees_unmet = check_flag(OutcomeError, "sees_unmet", sees_unmet)
         self._graph = nested(self._orders.size)
         if not 0.0 < self.unit < np.inf:
             raise OutcomeError(f"holding and shortage must be finite and not both 0, not {holding!r} and {shortage!r}.")
