@@ -48,8 +48,10 @@ def test_saving_twice_gives_the_same_file(tmp_path):
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda family: pickle.loads(pickle.dumps(family))])  # noqa: S301
 def test_a_copy_goes_on_with_the_same_bits_and_apart(copied):
     family = new_family()
+    family.threads = 3
     play(family, 3)
     other = copied(family)
+    assert other.threads == 3
     assert play(family, 4) == play(other, 4)
 
 

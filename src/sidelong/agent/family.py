@@ -493,6 +493,9 @@ class Family(Persistent):
             raise StateFileError(f"{path} holds a key twice.")
         self._rounds, self._threads = Rounds.resumed(saved, keys), None
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return *super().__reduce__(), {"_threads": self._threads}  # which a file does not hold
+
     @classmethod
     def _made(cls, rounds: Rounds, threads: int | None = None) -> Self:
         family = cls.__new__(cls)
