@@ -204,6 +204,10 @@ def test_one_arm_may_be_shadowed_too():
 # What is refused
 
 BAD = [
+    (lambda: alternating(np.array(0.5)), r"made from a list of FeedbackGraphs, at least one, not"),
+    (lambda: sl.graphs.cliques(np.array(0.5)), r"cliques takes a list of sizes"),
+    (lambda: A.labelled(5), r"Labels are a list of names, one for each arm, not 5\."),
+    (lambda: A.observe_probabilities([10**400] * 4), r"p cannot be read as numbers"),
     (lambda: alternating([]), r"made from a list of FeedbackGraphs, at least one, not"),
     (lambda: alternating(A), r"made from a list of FeedbackGraphs, at least one, not <FeedbackGraph"),
     (lambda: shadows(5, capacity=True), r"capacity must be a whole number from 0 to 5, not True"),

@@ -24,6 +24,8 @@ M = [0.2, 0.5]
 BAD = [
     (lambda: bernoulli([]), r"means must be a list with one number for each arm; its shape is \(0,\)"),
     (lambda: bernoulli(0.5), r"its shape is \(\)"),
+    (lambda: bernoulli([10**400]), r"means must be numbers, not \[1000"),
+    (lambda: table([[10**400]]), r"a table must hold numbers: "),
     (lambda: bernoulli([[0.5]]), r"its shape is \(1, 1\)"),
     (lambda: bernoulli([0.5, 1.5]), r"means must lie from 0 to 1; arm 1 has 1\.5\. .*rescale yours"),
     (lambda: bernoulli([-0.1]), r"arm 0 has -0\.1"),

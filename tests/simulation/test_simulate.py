@@ -317,6 +317,7 @@ BAD = [
     ({"rounds": 1e3}, SimulationError, r"rounds must be a whole number .*, not 1000\.0\."),
     ({"rounds": "10"}, SimulationError, r"rounds must be a whole number .*, not '10'\."),
     ({"rounds": True}, SimulationError, r"rounds must be a whole number .*, not True\."),
+    ({"certificate": 2}, SimulationError, r"certificate must be True or False, not 2\."),
     ({"runs": 0}, SimulationError, r"runs must be a whole number from 1 .*, not 0\."),
     ({"runs": -3}, SimulationError, r"runs must be a whole number from 1 .*, not -3\."),
     ({"runs": True}, SimulationError, r"runs must be .*, not True\."),

@@ -8,7 +8,6 @@ groups, in each of which all arms reveal each other. The first three are equal i
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,6 +18,7 @@ from sidelong.graphs.convert import MAX_ARMS
 from sidelong.graphs.graph import FeedbackGraph
 from sidelong.graphs.layout import MAX_ARCS
 from sidelong.graphs.makers import family
+from sidelong.tables import are_several
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -109,7 +109,7 @@ def cliques(sizes: Sequence[int]) -> FeedbackGraph:
 
     Numbers, with k groups: k, k, k, k, k.
     """
-    if not isinstance(sizes, Iterable):
+    if not are_several(sizes):
         raise GraphError(f"cliques takes a list of sizes, such as [4, 3, 3], not {sizes!r}.")
     listed = [_size("cliques", size, "each size", 1) for size in sizes]
     _size("cliques", len(listed), "the number of sizes", 1)

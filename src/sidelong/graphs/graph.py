@@ -14,6 +14,7 @@ from sidelong.errors import GraphError
 from sidelong.graphs import convert, layout
 from sidelong.graphs.arrays import GraphArrays, observe
 from sidelong.graphs.observability import Observability, classify
+from sidelong.tables import are_several
 
 if TYPE_CHECKING:
     import os
@@ -288,7 +289,7 @@ class FeedbackGraph:
         """
         try:
             p = np.require(p, np.float64, ["C", "A", "W", "E"])  # so that the kernel is compiled for one type
-        except (TypeError, ValueError) as error:
+        except (OverflowError, TypeError, ValueError) as error:
             raise GraphError(f"p cannot be read as numbers: {error}.") from error
         if p.shape != (self.n_arms,):
             raise GraphError(f"p has one probability for each of the {self.n_arms} arms; its shape is {p.shape}.")
@@ -392,7 +393,7 @@ class FeedbackGraph:
         return check_whole(GraphError, "An arm", i, 0, self.n_arms - 1)
 
     def _check_labels(self, labels: Iterable[object]) -> tuple[str, ...]:
-        if isinstance(labels, str):
+        if not are_several(labels):
             raise GraphError(f"Labels are a list of names, one for each arm, not {labels!r}.")
         named = tuple(map(str, labels))
         if len(named) != self.n_arms:

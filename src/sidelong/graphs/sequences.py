@@ -18,6 +18,7 @@ from sidelong.graphs.bank import CYCLE, DRAWN, RESAMPLED, SHADOWS, BankArrays, l
 from sidelong.graphs.families import complete, self_loops
 from sidelong.graphs.graph import FeedbackGraph
 from sidelong.graphs.makers import sequence
+from sidelong.tables import are_several
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -162,7 +163,7 @@ def shadows(n_arms: int, capacity: int, *, shown: str = "before") -> GraphSequen
 
 
 def _checked_bank(graphs: Sequence[FeedbackGraph]) -> tuple[FeedbackGraph, ...]:
-    bank = tuple(graphs) if isinstance(graphs, Iterable) else ()
+    bank = tuple(graphs) if are_several(graphs) else ()
     if not bank or not all(isinstance(graph, FeedbackGraph) for graph in bank):
         raise GraphError(f"A sequence is made from a list of FeedbackGraphs, at least one, not {short(graphs)}.")
     return bank

@@ -86,7 +86,7 @@ def _is_mapped(array: object) -> bool:
 def _copy(array: npt.ArrayLike) -> npt.NDArray[np.float64]:
     try:
         return np.array(array, np.float64, order="C")
-    except (TypeError, ValueError) as error:
+    except (OverflowError, TypeError, ValueError) as error:
         raise WorldError(f"a table must hold numbers: {error}.") from None
 
 

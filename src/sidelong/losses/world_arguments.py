@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sidelong.checks import check_number, check_whole
+from sidelong.checks import check_number, check_whole, short
 from sidelong.errors import WorldError
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ def floats(name: str, values: npt.ArrayLike) -> npt.NDArray[np.float64]:
     """Return a copy of `values` as an array of finite floats."""
     try:
         array = np.array(values, np.float64, order="C")
-    except (TypeError, ValueError) as error:
-        raise WorldError(f"{name} must be numbers, not {values!r}: {error}.") from None
+    except (OverflowError, TypeError, ValueError) as error:
+        raise WorldError(f"{name} must be numbers, not {short(values)}: {error}.") from None
     if not np.isfinite(array).all():
         where = ", ".join(str(i) for i in np.argwhere(~np.isfinite(array))[0])
         raise WorldError(f"{name} must be finite numbers; entry [{where}] is {array[~np.isfinite(array)][0]}.")

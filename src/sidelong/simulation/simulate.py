@@ -12,6 +12,7 @@ import numpy as np
 
 from sidelong._aside import has_free_core
 from sidelong._jit import compile_all, compiled
+from sidelong.checks import check_flag
 from sidelong.errors import BinaryLossError, SimulationError
 from sidelong.evaluation.certificates import NOT_TOLD, assess, settle
 from sidelong.graphs.bank import pick, select
@@ -116,7 +117,7 @@ def play_game(
     switches: int | None = None,
 ) -> Result:
     """Play a game; the arguments are those of `simulate`."""
-    if certificate:
+    if check_flag(SimulationError, "certificate", certificate):
         check_certifiable(game.learner)
     seed = _whole("seed", seed, 0, 2**64 - 1)
     numbers = runs if _is_list(runs) else range(_whole("runs", runs, 1, 2**32 - 1))
