@@ -3,6 +3,7 @@
 import contextlib
 import decimal
 import io
+import itertools
 import re
 import time
 
@@ -197,6 +198,16 @@ def test_the_graph_calls_arms_by_their_labels(browser, served, service, width):
                 assert picture["x"] - 1 <= box["x"] <= box["x"] + box["width"] <= picture["x"] + picture["width"] + 1
             assert seen.overflow <= 0
             assert fine(seen)
+
+
+@pytest.mark.parametrize("width", [1280, 380])
+def test_labels_of_arms_in_a_row_do_not_touch(browser, served, service, width):
+    service.create(f"row-{width}", "glance", sl.graphs.nested(8), seed=3, labels=[f"{6 * k} loaves" for k in range(8)])
+    with opened(browser, served, f"row-{width}", width=width) as seen:
+        wait(seen.page, ".drawing .arm[aria-label]")
+        boxes = [text.bounding_box() for text in seen.page.locator(".drawing text").all()]
+        assert all(a["x"] + a["width"] < b["x"] for a, b in itertools.pairwise(boxes))
+        assert fine(seen)
 
 
 def test_keys_are_shown_by_search_the_worst_first_and_in_one_distribution(browser, served, service):

@@ -129,18 +129,24 @@ export class GraphDrawing {
     const most = this.nodes.length <= 8 ? 18 : this.nodes.length <= 16 ? 12 : 8;
     const name = arm.label ?? String(arm.arm);
     if (this.ordered) {
-      const wide = WIDTH / this.nodes.length / 7.5; // characters that fit below an arm
-      if (wide < 2.5 && arm.arm % Math.ceil(22 / (7.5 * wide)) && arm.arm !== this.nodes.length - 1) return "";
+      const letter = 0.6 * this.letters();
+      const wide = WIDTH / this.nodes.length / letter; // characters that fit below an arm
+      if (wide < 2.5 && arm.arm % Math.ceil(3 / wide) && arm.arm !== this.nodes.length - 1) return "";
       const room = Math.max(3, Math.floor(wide));
       return name.length <= room ? name : `${name.slice(0, room - 1)}…`;
     }
     return name.length <= most ? name : `${name.slice(0, most - 1)}…`;
   }
 
+  /** The size of letters, which are larger on a telephone. */
+  letters() {
+    return parseFloat(getComputedStyle(this.nodes[0].label).fontSize) || 12.5;
+  }
+
   /** Make the picture wide enough for the names at its sides. */
   widen() {
     const beyond = this.nodes.map(({ label }) => {
-      const width = 0.6 * (parseFloat(getComputedStyle(label).fontSize) || 12.5) * label.textContent.length;
+      const width = 0.6 * this.letters() * label.textContent.length;
       const x = Number(label.getAttribute("x"));
       const [left, right] = { start: [0, width], middle: [width / 2, width / 2], end: [width, 0] }[label.getAttribute("text-anchor")];
       return Math.max(left - x, x + right - WIDTH, 0);
