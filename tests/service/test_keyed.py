@@ -307,3 +307,14 @@ def test_the_log_has_a_row_for_each_decision_by_number_with_the_graph_of_its_rou
     assert rows[1]["observed"] == [rows[1]["action"]]  # by the graph that came with the outcome
     assert rows[2]["observed"] == [0, 1, 2, 3]
     assert rows[4]["observed"] == GRAPHS[0].row(rows[4]["action"]).tolist()
+
+
+def test_the_log_reads_the_columns_of_a_batch_once_and_not_for_each_of_its_keys(bench_with_keys, tmp_path, monkeypatch):
+    bench = bench_with_keys
+    made = ask(bench, [f"k{n}" for n in range(400)])
+    run(bench, Tell(f"#{made.experiment}", [told(made, k) for k in range(200)]))
+    read, columns_of = [], journal.read_columns
+    monkeypatch.setattr(journal, "read_columns", lambda event: read.append(event) or columns_of(event))
+    export.write(bench.store, "e", tmp_path / "log.parquet")
+    assert pq.read_table(tmp_path / "log.parquet").num_rows == 400
+    assert len(read) < 10

@@ -166,31 +166,39 @@ def _rows(
     What settled a decision has a `round` that is not above its number, nor far below it, so that it was read before its
     row is made.
     """
-    draws: deque[tuple[Event, Draws, Iterator[Any]]] = deque()
+    draws: deque[tuple[_Made, Iterator[Any]]] = deque()
     later: dict[int, list[_Later]] = {}  # by number
     for first in itertools.count(max(begin - journal.SPAN, 1), _ROUNDS):
         for event in reading.rounds(identity.id, first, first + _ROUNDS - 1):
             if event.kind in journal.DRAWN_BY:
-                drawn_columns = journal.read_draws(event)
-                draws.append((event, drawn_columns, zip(drawn_columns.listed(), journal.contexts(event), strict=True)))
+                made = _Made(event, journal.read_draws(event), journal.read_columns(event))
+                draws.append((made, zip(made.draws.listed(), journal.contexts(event), strict=True)))
                 continue
             settlement = journal.read_settled(event)
             for place, number in enumerate(settlement.numbers.tolist()):
                 later.setdefault(number, []).append(_Later(event, settlement, place))
         for number in range(first, first + _ROUNDS):
             pools.check()
-            while draws and draws[0][0].last < number:
+            while draws and draws[0][0].event.last < number:
                 draws.popleft()
             if number < begin:  # it was cut
                 later.pop(number, None)
                 continue
             if not draws or number == (last and last + 1):
                 return
-            event, columns, rows = draws[0]
+            made, rows = draws[0]
             (drawn, context), settled = next(rows), later.pop(number, [])
             if only(drawn[1]):
-                row = _row(store, reading, identity, event, columns, drawn, settled) | {"context": context}
+                row = _row(store, reading, identity, made, drawn, settled) | {"context": context}
                 yield row | {"round": number} if numbered else row
+
+
+class _Made(NamedTuple):
+    """An event that has made decisions, read once for all of them."""
+
+    event: Event
+    draws: Draws
+    columns: dict[str, Any]
 
 
 class _Later(NamedTuple):
@@ -205,13 +213,13 @@ def _row(
     store: Store,
     reading: Reading,
     identity: Identity,
-    made: Event,
-    draws: Draws,
+    made: _Made,
     drawn: tuple[Any, ...],
     later: list[_Later],
 ) -> Row:
     number, key, round_, arm, p, by = drawn
-    advice = journal.advice_of(made, number - made.round)
+    place = number - made.event.round
+    advice = journal.advice_of(made.columns, place)
     override = next((each for each in later if each.event.kind is journal.Kind.OVERRIDDEN), None)
     if override is not None:  # carried out with an arm that nobody drew
         later.remove(override)
@@ -220,7 +228,7 @@ def _row(
     # What came too late changes nothing of what was told.
     last = told or max(later, key=lambda each: each.event.seq, default=None)
     row = {
-        "timestamp": made.at,
+        "timestamp": made.event.at,
         "action": arm,
         "reward": None,
         "pscore": None if math.isnan(p) else p,
@@ -233,15 +241,15 @@ def _row(
         "losses": None,
         "observe_probabilities": None,
         "key": None if key is None else str(key),
-        "subject": journal.subject_of(made) if identity.spec.sticky is not None else None,
+        "subject": journal.subject_of(made.columns),
         "advice": None if advice is None else json.dumps(advice),
         "cost": None,
         "costs": None,
     }
     if told is not None:
-        graph = store.graphs.find(reading, told.event.graph or made.graph or identity.spec.graph)
+        graph = store.graphs.find(reading, told.event.graph or made.event.graph or identity.spec.graph)
         if told.event.graph is None:
-            graph = draws.graph(number - made.round, graph)
+            graph = made.draws.graph(place, graph)
         reveals, losses = graph.row(arm), told.settlement.losses_of(told.place)
         own = losses[reveals == arm]
         row["reward"] = 1.0 - float(own[0]) if own.size else None

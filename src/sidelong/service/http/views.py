@@ -276,6 +276,7 @@ def _decision(experiment: LiveExperiment, number: int, reading: Reading, graphs:
     history = History(reading, experiment)
     history.check(number)
     made, draws = history.draws(number)
+    columns = journal.read_columns(made)
     _, key, round_, arm, probability, by = draws.row(number - made.round)
     settled = None if number in experiment.pending else history.settled(number)
     late = None if settled is None else history.found(number, LATE_SLOT)
@@ -311,8 +312,8 @@ def _decision(experiment: LiveExperiment, number: int, reading: Reading, graphs:
         decided_at=timestamp(made.at),
         expires_at=expires_at(made.at, experiment.life.expire_after),
         settled_at=None if settled is None else timestamp(settled[0].at),
-        subject=journal.subject_of(made),
-        advice=journal.advice_of(made, number - made.round),
+        subject=journal.subject_of(columns),
+        advice=journal.advice_of(columns, number - made.round),
         reports=None if settled is not None or identity.spec.sticky is None else experiment.sticky.count(number),
     )
 

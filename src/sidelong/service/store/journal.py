@@ -417,9 +417,8 @@ def count_of(event: Event) -> int:
     return columns["number"].size if "number" in columns else n
 
 
-def advice_of(event: Event, place: int) -> Any:
-    """Return the advice for one of the decisions of an event, as it was given; None if there was none."""
-    columns = read_columns(event)
+def advice_of(columns: dict[str, Any], place: int) -> Any:
+    """Return the advice for one of the decisions of an event with these columns; None if there was none."""
     given = columns.get("advice")
     if given is None or "key" not in columns:
         return given
@@ -435,9 +434,9 @@ def contexts(event: Event) -> Iterable[str | None]:
     return [json.dumps(each, separators=(",", ":")) for each in json.loads(event.context)]
 
 
-def subject_of(event: Event) -> str | None:
-    """Return the subject that an event has made a sticky decision for."""
-    return read_columns(event).get("subject", [None])[0]  # type: ignore[no-any-return]
+def subject_of(columns: dict[str, Any]) -> str | None:
+    """Return the subject that an event with these columns has made a sticky decision for."""
+    return columns.get("subject", [None])[0]  # type: ignore[no-any-return]
 
 
 def arms_of(event: Event) -> list[int]:
