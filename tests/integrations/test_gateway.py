@@ -319,6 +319,31 @@ def test_shadow_runs_keep_to_their_budget_also_when_they_begin_at_once():
     assert [capped.begin() for _ in range(3)] == [True, True, False]
 
 
+def test_no_more_decisions_are_prepared_than_are_likely_to_be_taken():
+    names = ["large", "small"]
+    agent = agent_of(*names)
+
+    async def game(gateway):
+        at_once = gateway._ask
+
+        async def slow(*known, **more):
+            await asyncio.sleep(0.02)
+            return await at_once(*known, **more)
+
+        async def one_after_the_other():
+            for _ in range(20):
+                choice = await gateway.decide(names)
+                await asyncio.sleep(0.01)
+                gateway.tell(choice, {choice.name: 0.5}, choice.id)
+
+        gateway._ask = slow
+        await asyncio.gather(*(one_after_the_other() for _ in range(16)))
+
+    counts = play(game, names, agent=agent)
+    assert counts["told"] == 320
+    assert counts["cancelled"] <= 80  # 64 that lie ready at the end, and few that came when there were enough
+
+
 def test_advisers_are_asked_at_once_and_those_that_fail_or_hang_are_left_out():
     async def slow(question, share):
         await asyncio.sleep(0.1)

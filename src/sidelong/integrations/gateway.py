@@ -141,6 +141,7 @@ class Gateway:
         self._ready: dict[bool, deque[Choice]] = {False: deque(), True: deque()}  # with and without shadow runs
         self._ready_for: dict[str, int] = {}  # the models, with their arms, that these were made for
         self._taken: Counter[bool] = Counter()  # since more were asked for
+        self._coming: Counter[bool] = Counter()  # asked for, for these models
         self._silent_until = 0.0
         self._untold: dict[str, tuple[Choice, str, dict[str, tuple[float, float]]]] = {}
         self._given_up: list[Choice] = []
@@ -238,19 +239,25 @@ class Gateway:
         """Return a decision that lies ready, and ask for as many as were taken lately if few are left."""
         if there != self._ready_for:
             self._give_back()  # they were made for other models
-            self._ready_for = there
+            self._ready_for, self._coming = there, Counter()
         ready = self._ready[shadow]
         while ready and ready[0].made < time.monotonic() - _FRESH:
             self.cancel(ready.popleft())
         found = ready.popleft() if ready else None
         self._taken[shadow] += 1
-        if len(ready) < self._taken[shadow] and time.monotonic() >= self._silent_until:
-            count, self._taken[shadow] = min(2 * self._taken[shadow], _READY), 0
-            self._spawn(self._fill(count, there, shadow=shadow))
+        soon = len(ready) + self._coming[shadow]
+        if soon < min(self._taken[shadow], _READY) and time.monotonic() >= self._silent_until:
+            count, self._taken[shadow] = min(2 * self._taken[shadow], _READY - soon), 0
+            self._coming[shadow] += count
+            self._spawn(self._fill(count, there, self._coming, shadow=shadow))
         return found
 
-    async def _fill(self, count: int, there: dict[str, int], *, shadow: bool) -> None:
-        for choice in await self._ask(count, there, shadow=shadow):
+    async def _fill(self, count: int, there: dict[str, int], coming: Counter[bool], *, shadow: bool) -> None:
+        try:
+            made = await self._ask(count, there, shadow=shadow)
+        finally:
+            coming[shadow] -= count
+        for choice in made:
             if there == self._ready_for and len(self._ready[shadow]) < _READY:
                 self._ready[shadow].append(choice)
             else:
