@@ -116,7 +116,7 @@ docs: $(VENV)/stamp-docs ## the documentation as a site: docs/_build/html/index.
 docs-fresh: dist ## do every page in order, in an environment that has only the wheel
 	rm -rf build/fresh && $(PYTHON) -m venv build/fresh
 	build/fresh/bin/python -m pip install --quiet --disable-pip-version-check \
-		"$$(ls dist/sidelong-*.whl)[cli,study,plot,service,dask,networkx,gymnasium,river]"
+		"$$(ls dist/sidelong-*.whl)[cli,study,plot,service,pandas,dask,networkx,gymnasium,river]" scikit-learn
 	env --unset=PYTHONPATH SIDELONG_CACHE_DIR=$(CURDIR)/build/fresh/cache build/fresh/bin/python docs/run_pages.py
 
 pictures: $(VENV)/stamp ## draw the pictures of the documentation anew
