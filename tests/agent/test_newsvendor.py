@@ -650,6 +650,25 @@ def test_what_is_guessed_to_be_paid_is_never_more_than_at_most():
     assert (report.columns["paid"] <= report.columns["paid_at_most"]).all()
 
 
+def test_the_report_says_what_its_upper_figure_takes_for_granted():
+    said = " The upper figure holds if demand never exceeded the most that ever sold."
+    shop = new()
+    shop.order(0, ["a"], first=5)
+    shop.sold(0, {"a": 4})  # demand was seen, so nothing is taken for granted
+    shop.order(1, ["a"])
+    assert said not in str(shop.report())
+    shop = new()
+    paid = 0
+    for t in range(3):
+        (order,) = shop.order(t, ["a"], first=5)
+        shop.sold(t, [order])
+        paid += 3 * (100 - order)  # 100 were wanted each day
+    shop.order(3, ["a"])
+    report = shop.report()
+    assert paid > report.paid.high  # far more was wanted than ever sold
+    assert said in str(report)
+
+
 def test_the_report_is_a_table_a_figure_and_a_page(tmp_path):
     shop = new()
     assert "No sales are learned yet" in str(shop.report())

@@ -178,7 +178,8 @@ class NewsvendorReport:
         seen, most = self.days - self.unseen, max(self.advisers, key=lambda each: each.weight)
         return [
             f"Known to be paid: {self.known:,.0f}, for {seen:,} of {self.days:,} orders, whose demand was seen.",
-            f"With the {self.unseen:,} order{'s' * (self.unseen != 1)} that sold out: {self.paid}.",
+            f"With the {self.unseen:,} order{'s' * (self.unseen != 1)} that sold out: {self.paid}."
+            + " The upper figure holds if demand never exceeded the most that ever sold." * (self.unseen > 0),
             f"{verb} against {self.before!r}: {amount}, {sure}.",
             f"Trusted most now: {most.name!r}, with {most.weight:.0%} of the blend.",
         ]
