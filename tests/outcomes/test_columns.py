@@ -1,5 +1,8 @@
 """Outcomes in columns: each row is what the same outcome alone reveals, and the first wrong one is named."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 
@@ -160,3 +163,16 @@ def test_who_sees_what_is_unmet_must_say_so():
 def test_wrong_bids_are_named(given, message):
     with pytest.raises(OutcomeError, match=message):
         sl.outcomes.FirstPrice([0.2, 0.4, 0.6]).outcomes([0, 1], **given)
+
+
+def test_large_graphs_of_outcomes_are_kept_by_nobody():
+    n = 5_000
+    stock = sl.outcomes.StockOrders(n, holding=1, shortage=4)
+    bids = sl.outcomes.FirstPrice(np.linspace(0.1, 0.9, n))
+    cascade = sl.outcomes.Cascade(np.linspace(0.1, 0.9, n), price=0.2)
+    lost = bids.outcome(0, value=1.0, won=False, price=0.5)
+    graphs = [stock.outcome(n, 7).graph, bids.graph("always"), lost.graph, cascade.graph(0.5)]
+    alive = [weakref.ref(graph) for graph in graphs]
+    del stock, bids, cascade, lost, graphs
+    gc.collect()
+    assert [each() for each in alive] == [None] * 4

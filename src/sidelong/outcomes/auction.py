@@ -18,7 +18,6 @@ So nobody can learn from it without bias. Posted prices (bought or not) have the
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -34,6 +33,7 @@ from sidelong.outcomes.revealed_columns import (
     checked_numbers,
     columns,
     graphs_by_mark,
+    kept_if_small,
     numbers_where_known,
     refuse_first,
     takes_batch,
@@ -165,13 +165,12 @@ class FirstPrice:
         return f"<FirstPrice: {self._fractions.size} fractions from {ends}, values up to {self._unit:g}>"
 
 
-# Graphs are kept, as a graph that is made anew must be checked and hashed anew, which takes longer than to learn.
-@lru_cache(maxsize=16)
+@kept_if_small
 def _before(n: int, shown: Shown) -> FeedbackGraph:
     return {"always": complete(n), "lost": nested(n, reveals="higher"), "never": self_loops(n)}[shown]
 
 
-@lru_cache(maxsize=64)
+@kept_if_small
 def _all_below(n: int, first: int) -> FeedbackGraph:
     """Return the graph in which the arms below `first`, which lose, reveal all, and the others the higher ones."""
     arm = np.arange(n)

@@ -16,7 +16,7 @@ learner has a regret below the order T^(2/3).
 from __future__ import annotations
 
 import math
-from functools import lru_cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,6 +32,7 @@ from sidelong.outcomes.revealed_columns import (
     column_of,
     columns,
     graphs_by_mark,
+    kept_if_small,
     refuse_first,
     takes_batch,
 )
@@ -194,8 +195,7 @@ def _mismatch(confidence: float, arm: int, wrong: object, *, asks: bool) -> str:
     )
 
 
-# Graphs are kept, as a graph that is made anew must be checked and hashed anew, which takes longer than to learn.
-@lru_cache(maxsize=256)
+@kept_if_small
 def _graph(n: int, answering: int) -> FeedbackGraph:
     """Return the graph in which the first arms reveal the later ones, and the later ones all."""
     first = np.where(np.arange(n) < answering, answering, 0)

@@ -16,13 +16,17 @@ from sidelong.outcomes.revealed import Revealed
 from sidelong.tables import as_array, objects
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Hashable
 
     import numpy.typing as npt
 
     from sidelong.graphs.graph import FeedbackGraph
 
 F = TypeVar("F", bound="Callable[..., RevealedColumns]")
+T = TypeVar("T", bound="Hashable")
+
+#: Graphs of more arms are kept by nobody. All that one maker keeps take 50 MB at most.
+_MOST_ARMS = 2**12
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +73,21 @@ class RevealedColumns:
         """Return the only outcome."""
         graphs, index = self.graph
         return Revealed(int(self.arms[0]), self.losses, graphs[index[0]], self.foreseen)
+
+
+def kept_if_small(make: Callable[[int, T], FeedbackGraph]) -> Callable[[int, T], FeedbackGraph]:
+    """Keep the last graphs, if they have few arms: to check and hash one anew takes longer than to learn.
+
+    Args:
+        make: returns the graph of a number of arms, and of something else.
+    """
+    kept = functools.lru_cache(maxsize=256)(make)
+
+    @functools.wraps(make)
+    def graph_of(n: int, what: T) -> FeedbackGraph:
+        return (kept if n <= _MOST_ARMS else make)(n, what)
+
+    return graph_of
 
 
 def graphs_by_mark(

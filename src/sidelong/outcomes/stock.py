@@ -17,7 +17,6 @@ shows those of all larger ones.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,6 +34,7 @@ from sidelong.outcomes.revealed_columns import (
     checked_numbers,
     columns,
     graphs_by_mark,
+    kept_if_small,
     refuse_first,
     takes_batch,
 )
@@ -225,7 +225,7 @@ def _losses(orders: npt.NDArray[np.float64], demand: Any, level: Any) -> npt.NDA
     )  # in this form never above 1, by rounding
 
 
-@lru_cache(maxsize=64)
+@kept_if_small
 def _all_from(n: int, first: int) -> FeedbackGraph:
     """Return the nested graph in which the arms from `first` on reveal all; none of them does if it is -1."""
     if first < 0:
