@@ -2,6 +2,8 @@
 
 import asyncio
 import itertools
+import os
+import signal
 import sys
 import time
 
@@ -292,6 +294,32 @@ def test_a_service_that_hangs_costs_its_time_once_in_a_while(make_router):
         for task in routing._gateway._tasks:
             task.cancel()
         server.close()
+
+    asyncio.run(game())
+
+
+@pytest.mark.parametrize("advised", [False, True])
+def test_no_request_waits_longer_than_within_for_an_adviser_and_a_service_that_hang(
+    make_router, nursery, tmp_path, advised
+):
+    async def hangs(*_):
+        await asyncio.sleep(60)
+
+    async def game():
+        server = nursery.start(f"sqlite:///{tmp_path}/served.db")
+        router = make_router(deployment("large"), deployment("small"))
+        routing = Routing(
+            router, at=server.address, judge=judge, within=2.0, advisers={"hangs": hangs} if advised else None
+        )
+        await routing.__aenter__()
+        os.kill(server.pid, signal.SIGSTOP)
+        began = time.monotonic()
+        await router.acompletion("chat", ASKED)
+        assert 1.9 < time.monotonic() - began < 2.8  # an adviser and the service have 2 s together
+        assert (routing.counts["open"], routing.counts["routed"]) == (1, 0)
+        os.kill(server.pid, signal.SIGCONT)
+        await routing.close()
+        server.stop()
 
     asyncio.run(game())
 

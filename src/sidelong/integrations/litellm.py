@@ -74,7 +74,7 @@ class Routing(CustomLogger):  # type: ignore[misc]  # LiteLLM is optional, and n
         shadow: the share of requests that all healthy deployments reply to. Only one reply reaches the caller.
         shadow_cap: how many dollars shadow runs may cost in a day (UTC), in this process.
         sticky: for how many seconds a session (`session_id` in the metadata) keeps its deployment.
-        within: for how many seconds a request waits for a decision, at most.
+        within: for how many seconds a request waits for a decision, at most; half of it for advisers, if there are any.
     """
 
     def __init__(
@@ -106,10 +106,10 @@ class Routing(CustomLogger):  # type: ignore[misc]  # LiteLLM is optional, and n
         if shadow and self._loss.quality and self._judge is None:
             raise LossError("Shadow runs need a judge: nobody else sees their replies. Or take a loss without quality.")
         self.counts: Counter[str] = Counter()  #: what became of requests and decisions
-        whom: dict[str, Any] = {"at": at, "token": token, "experiment": experiment, "agent": agent}
-        self._connect = partial(Gateway, counts=self.counts, sticky=sticky, within=within, **whom)
+        whom: dict[str, Any] = {"at": at, "token": token, "experiment": experiment, "agent": agent, "sticky": sticky}
+        self._connect = partial(Gateway, counts=self.counts, within=within / (2 if advisers else 1), **whom)
         self._router, self._group = router, group or experiment
-        self._ask = partial(ask_all, dict(advisers or {}), within)
+        self._ask = partial(ask_all, dict(advisers or {}), within / 2)
         self._shadow, self._budget, self._is_sticky = shadow, ShadowBudget(shadow_cap), sticky is not None
         self._routed: dict[str, _Request] = {}
         self._unjudged: dict[str, _Request] = {}
