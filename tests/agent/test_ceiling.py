@@ -528,6 +528,12 @@ def test_a_ceiling_that_is_none_is_refused(options, message):
         sl.Agent("glance", GRAPH, **options)
 
 
+def test_a_ceiling_of_a_learner_that_plays_by_predicted_losses_is_refused():
+    # It spent 3.3 times the ceiling: the price of costs does not enter what it is told, and so not what it plays.
+    with pytest.raises(LearnerError, match=r"squarecb\.g plays by predicted losses alone, which costs do not enter"):
+        sl.Family("squarecb.g", sl.graphs.complete(2), ceiling=0.3)
+
+
 def test_a_ceiling_of_learners_and_families_that_cannot_have_it_is_refused():
     with pytest.raises(LearnerError, match="takes losses 0 or 1 alone"):
         sl.Agent("ts-n", GRAPH, ceiling=1.0)

@@ -178,6 +178,11 @@ def read_ceiling(
             f"With a ceiling every arm must reveal itself, so that its cost is seen, and arm "
             f"{graph.arm_name(hidden[0])} does not."
         )
+    if learner.name in catalogue.names_with_features():
+        raise LearnerError(
+            f"{learner.title} plays by predicted losses alone, which costs do not enter, and would not keep a ceiling. "
+            f"Use glance, which predictions advise."
+        )
     if Need.BINARY_LOSSES in learner.needs:
         raise LearnerError(f"{learner.title} takes losses 0 or 1 alone, and no mix of loss and cost. Use glance, say.")
     if (cost_bounds is None) != (overspend is None):
