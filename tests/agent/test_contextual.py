@@ -16,6 +16,7 @@ from sidelong.agent import state_file
 from sidelong.errors import (
     AdviceError,
     ConflictError,
+    CostError,
     DecisionError,
     FeatureError,
     GraphError,
@@ -623,6 +624,109 @@ def test_a_key_of_a_family_is_its_agent_to_the_bit(tmp_path):
     pooled = sl.Family("glance", NESTED, seed=5, regressor="ridge", pooled=True)
     plan = pooled.ask(["a", "b"], x=X[:2])
     assert pooled.tell(plan, np.full(plan.reveals.size, 0.5)) == 2
+
+
+LIMITS = (
+    {"prior": {0: (0.1, 3.0), 2: (0.4, 5.0)}},
+    {"incumbent": "team", "allowance": 4.0},
+    {"incumbent": "team", "allowance": 60.0, "scale": sl.outcomes.Scale(best=10, worst=60), "prior": {1: (20.0, 2.0)}},
+    {"ceiling": 0.4},
+    {"ceiling": 0.4, "cost_bounds": [1.0, 0.9, 0.6, 0.3], "overspend": 1.5, "prior": {3: (0.2, 4.0)}},
+)
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("limits", LIMITS, ids="-".join)
+def test_a_key_with_features_and_an_agent_take_the_same_priors_and_limits_to_the_bit(limits, tmp_path):
+    X, losses = world(80, seed=6)
+    family = sl.Family("glance", NESTED, seed=5, regressor="ridge", penalty=0.5, **limits)
+    agents = {
+        key: sl.ContextualAgent("glance", NESTED, seed=family.seed_of(key), penalty=0.5, **limits) for key in "ab"
+    }
+    costs, late = np.array([0.9, 0.7, 0.5, 0.1]), []
+    for t in range(0, 80, 2):
+        there = None if t % 6 else [0, 1, 3]
+        plan = family.ask(["a", "b"], available=there, x=X[t : t + 2], advice={"team": [1, 3]})
+        advice = {"a": 1, "b": 3}
+        made = [
+            agents[key].ask(x, None, there, {"team": advice[key]}) for key, x in zip("ab", X[t : t + 2], strict=True)
+        ]
+        for k, each in enumerate(made):
+            assert (plan.arms[k], plan.probabilities[k]) == (each.arm, each.probability)
+            assert plan.reveals[plan.offsets[k] : plan.offsets[k + 1]].tolist() == each.reveals.tolist()
+        late.append((plan, made))
+        if t % 4:
+            continue
+        for batch, decisions in late:  # some at once, and some after two rounds
+            told = [losses[t + k][each.reveals] for k, each in enumerate(decisions)]
+            told = told if family.scale is None else [10 + 50 * each for each in told]
+            spent = [costs[each.reveals] if "ceiling" in limits else None for each in decisions]
+            together = np.concatenate(spent) if "ceiling" in limits else None
+            assert family.tell(batch, np.concatenate(told), costs=together) == 2
+            for key, decision, row, cost in zip("ab", decisions, told, spent, strict=True):
+                assert agents[key].tell(decision, row, costs=cost)
+        late = []
+        if t == 40:
+            family.save(tmp_path / "family")
+            family = sl.Family.load(tmp_path / "family")
+            for key, agent in agents.items():
+                agent.save(tmp_path / key)
+                agents[key] = sl.ContextualAgent.load(tmp_path / key)
+    for key, agent in agents.items():
+        member = family[key]
+        assert member.predict(X[0]).tobytes() == agent.predict(X[0]).tobytes()
+        assert member.advisers().rows == agent.advisers().rows
+        assert "incumbent" not in limits or member.allowance_left == agent.allowance_left
+        assert "ceiling" not in limits or member.spending() == agent.spending()
+
+
+def test_models_of_other_packages_take_limits_and_priors():
+    X, losses = world(40, seed=2)
+    for model in (SGDRegressor(random_state=0), {"sgd": SGDRegressor(random_state=0), "mine": "ridge"}):
+        given = {"ceiling": 0.5, "cost_bounds": [1.0] * K, "overspend": 2.0, "prior": {0: (0.1, 3.0)}}
+        limited = sl.ContextualAgent("glance", NESTED, model, seed=5, **given)
+        plain = sl.ContextualAgent("glance", NESTED, model, seed=5)
+        for x, row in zip(X, losses, strict=True):
+            decision = limited.ask(x)
+            limited.tell(decision, row[decision.reveals], costs=[0.2] * decision.reveals.size)
+            other = plain.ask(x)  # overridden, so that both models learn the same
+            other = other if other.arm == decision.arm else plain.override(other, decision.arm)
+            plain.tell(other, row[decision.reveals])
+        one, two = limited.predict(X[0]), plain.predict(X[0])
+        for name in one if isinstance(one, dict) else [...]:
+            assert one[name] == pytest.approx(two[name], abs=1e-12)
+
+
+def test_a_prior_or_limit_that_features_cannot_have_is_refused_and_nothing_changes():
+    for given, message in (
+        ({"prior": {0: (0.1, 3.0)}}, r"squarecb\.g has none. Use glance"),
+        ({"incumbent": "team", "allowance": 5.0}, r"squarecb\.g has no rule for an incumbent"),
+        ({"overspend": 0.5}, "go with a ceiling"),
+    ):
+        with pytest.raises(LearnerError, match=message):
+            make(**given)
+        with pytest.raises(LearnerError, match=message):
+            sl.Family("squarecb.g", NESTED, **given)
+    limits = {"incumbent": "features", "allowance": 5.0}
+    with pytest.raises(AdviceError, match="is the name of a regressor"):
+        sl.ContextualAgent("glance", NESTED, **limits)
+    with pytest.raises(AdviceError, match="is the name of a regressor"):
+        sl.Family("glance", NESTED, regressor="ridge", **limits)
+    agent = sl.ContextualAgent("glance", NESTED, incumbent="team", allowance=5.0)
+    before = state_file.pack(*agent.contents())
+    for advice in (None, {"other": 1}, {"team": None}):
+        with pytest.raises(AdviceError, match="must advise in every round"):
+            agent.ask([1.0], advice=advice)
+    assert state_file.pack(*agent.contents()) == before
+    assert agent.ask([1.0, 2.0], advice={"team": 1}).advice["team"].tolist() == [0, 1, 0, 0]  # nothing was fixed
+    agent = sl.ContextualAgent("glance", NESTED, ceiling=0.5)
+    decision = agent.ask([1.0])
+    with pytest.raises(CostError, match="tell what the revealed arms cost"):
+        agent.tell(decision, np.full(decision.reveals.size, 0.5))
+    plain = sl.ContextualAgent("glance", NESTED)
+    decision = plain.ask([1.0])
+    with pytest.raises(CostError, match="Costs are told where there is a ceiling"):
+        plain.tell(decision, np.full(decision.reveals.size, 0.5), costs=np.full(decision.reveals.size, 0.5))
 
 
 def test_what_features_as_advice_cannot_be_is_refused():

@@ -19,7 +19,7 @@ from sidelong.learners import catalogue
 from sidelong.tables import are_several, as_list
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     import numpy.typing as npt
 
@@ -60,10 +60,10 @@ def new_names(learner: Learner, known: tuple[str, ...], given: Mapping[str, Any]
     return new
 
 
-def check_names(given: Mapping[str, Any], regressors: tuple[str, ...]) -> None:
+def check_names(given: Iterable[str], regressors: tuple[str, ...]) -> None:
     """Refuse advice under the name of a regressor, which advises itself."""
-    for name in regressors:
-        if name in given:
+    for name in given:
+        if name in regressors:
             raise AdviceError(f"{short(name)} is the name of a regressor: call the adviser something else.")
 
 

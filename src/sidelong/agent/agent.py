@@ -207,14 +207,19 @@ class Agent(OneKey, Persistent):
 
     def _read_advice(self, given: Any, shown: FeedbackGraph) -> np.ndarray | None:
         """Return the advice of all advisers, one after the other; None if there are none. New ones join now."""
-        return self._lay_out(advising.read_one(given, self._graph), shown)
+        rows = advising.read_one(given, self._graph)
+        return self._lay_out(rows, self._new_advisers(rows, shown))
 
-    def _lay_out(self, rows: dict[str, np.ndarray], shown: FeedbackGraph) -> np.ndarray | None:
-        """Return rows of advice by name as one."""
+    def _new_advisers(self, rows: dict[str, np.ndarray], shown: FeedbackGraph) -> tuple[str, ...]:
+        """Return the names of those who advise for the first time, or refuse the advice of a round."""
         setup = self._rounds.setup
         new = advising.new_names(setup.learner, setup.advisers, rows)
         if setup.incumbent:
             advising.check_incumbent(setup.incumbent, rows, [shown])
+        return new
+
+    def _lay_out(self, rows: dict[str, np.ndarray], new: tuple[str, ...]) -> np.ndarray | None:
+        """Return rows of advice by name as one; new advisers join now."""
         if new:
             self._play(self._rounds.advised(new))
         return advising.laid_out(self._advisers, rows) if rows else None

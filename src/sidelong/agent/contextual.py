@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from sidelong.agent.decision import ContextualDecision
+    from sidelong.agent.setup import Prior
     from sidelong.estimates import Estimates
     from sidelong.graphs.graph import FeedbackGraph
     from sidelong.outcomes.scale import Scale
@@ -45,6 +46,13 @@ class ContextualAgent(Agent):
         seed: a whole number from 0 to 2**64 - 1.
         scale: the range of your own costs or scores. `tell` then takes those instead of losses in [0, 1].
         certificate: whether to record what `certificate` needs, as for `Agent`.
+        prior: what you believe about some arms, as for `Agent`. `glance` takes a prior; regressors do not learn it.
+        incumbent: the name of the adviser who decides today, as for `Agent`. `glance` takes an incumbent.
+        allowance: how much the trial may lose in total, in expectation, in the unit of the scale.
+        ceiling: what a decision may cost on average, as for `Agent`; `tell` then takes costs. Regressors predict losses
+            and not costs, so that their predictions are as without a ceiling.
+        cost_bounds: the most that each arm can cost, as for `Agent`.
+        overspend: by how much the total cost may ever exceed the ceiling times the number of decisions.
         gamma_scale: for "squarecb.g": the larger it is, the less often arms are played that are predicted to be worse.
             30 by default.
         penalty: for "ridge". Scale features to about 1, or make this smaller.
@@ -70,6 +78,12 @@ class ContextualAgent(Agent):
         seed: int = 0,
         scale: Scale | None = None,
         certificate: bool = False,
+        prior: Prior | None = None,
+        incumbent: str | None = None,
+        allowance: float | None = None,
+        ceiling: float | None = None,
+        cost_bounds: Any = None,
+        overspend: float | None = None,
         gamma_scale: float | None = None,
         penalty: float | None = None,
         forgetting: float | None = None,
@@ -85,12 +99,12 @@ class ContextualAgent(Agent):
         own: dict[str, Any] = {"penalty": penalty, "forgetting": forgetting}
         given = {name: value for name, value in own.items() if value is not None}
         options = {} if gamma_scale is None else {"gamma_scale": gamma_scale}
-        keeps: dict[str, Any] = {"scale": scale, "prior": None, "certificate": certificate, "features": True}
+        keeps: dict[str, Any] = {"scale": scale, "prior": prior, "certificate": certificate, "features": True}
+        keeps |= {"incumbent": incumbent, "allowance": allowance, "ceiling": (ceiling, cost_bounds, overspend)}
         setup = prepare(learner, graph, seed=seed, options=options, **keeps)
         advises = setup.learner.add_adviser is not None
         chosen = make_regressor(graph.n_arms, regressor, given, hashed, advises=advises)
-        setup = setup.advised(chosen.advisers) if chosen.advisers else setup
-        self._play(Rounds(setup, None, REMEMBERED_BY_AGENT, chosen, single=True))
+        self._play(Rounds(setup.with_regressors(chosen.advisers), None, REMEMBERED_BY_AGENT, chosen, single=True))
 
     @property
     def regressor_names(self) -> tuple[str, ...]:
@@ -120,13 +134,14 @@ class ContextualAgent(Agent):
             advice: with "glance", what others would play, as for `Agent.ask`.
         """
         shown, place = self._graph, 0
-        if graph is not None or available is not None:
+        if graph is not None or available is not None or self._ceiling is not None:
             shown, place = self._shown(graph, available)
         regressor = self._regressor
         kept = regressor.read(x)
         if regressor.advisers:
             rows = advising.read_one(advice, self._graph)
             advising.check_names(rows, regressor.advisers)
+            new = self._new_advisers(rows, shown)
         elif advice is not None:
             raise AdviceError(f"{self.learner} takes no advice. Use glance.")
         if not regressor.kind:
@@ -134,7 +149,7 @@ class ContextualAgent(Agent):
         f = regressor.predictions(kept)
         given: Any = f[0]
         if regressor.advisers:
-            given = self._lay_out(rows | dict(zip(regressor.advisers, best_arms(f, shown), strict=True)), shown)
+            given = self._lay_out(rows | dict(zip(regressor.advisers, best_arms(f, shown), strict=True)), new)
         made = self._decide(shown, place, given, kept)
         return made.with_features(kept)
 

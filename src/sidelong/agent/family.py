@@ -137,7 +137,7 @@ class Family(Persistent):
         setup = prepare(learner, graph, seed=seed, scale=scale, prior=prior, options=options, **keeps)
         if features and setup.learner.add_adviser is not None:
             own["advisers"] = (FEATURES,)
-            setup = setup.advised((FEATURES,))
+            setup = setup.with_regressors((FEATURES,))
         self._rounds = Rounds(setup, regressor=Ridge(graph.n_arms, 0, **own) if features else None)
         self.threads = threads
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     Floats = npt.NDArray[np.float64]
     Arms = npt.NDArray[np.int32]
+    Longs = npt.NDArray[np.int64]
 
 #: How large a feature may be where the penalty is 1: its square times what rounding loses is far below 1.
 _MOST = 1e6
@@ -83,6 +84,11 @@ class Regressor(Protocol):
     def learn(self, kept: Any, arms: Arms, losses: Floats, weights: Floats) -> None:
         """Learn the losses of some arms, each with its weight."""
 
+    def learn_many(
+        self, rows: Longs, kept: Floats, offsets: Longs, arms: Arms, losses: Floats, weights: Floats
+    ) -> None:
+        """Learn the losses of some arms of each of some keys, for what was kept of their features."""
+
     def merged(self, parts: list[tuple[Any, npt.NDArray[np.int64]]]) -> Any:
         """Return some rows of several together."""
 
@@ -110,6 +116,27 @@ class OneModel:
     def predict(self, kept: Any, f: Floats) -> None:
         """Write into `f` the predicted loss of each arm."""
         raise NotImplementedError
+
+    def kept(self, row: Floats) -> Any:
+        """Return what `read` returned, from the numbers that are kept of it."""
+        raise NotImplementedError
+
+    def learn(self, kept: Any, arms: Arms, losses: Floats, weights: Floats) -> None:
+        """Learn the losses of some arms, each with its weight."""
+        raise NotImplementedError
+
+    def learn_many(
+        self,
+        rows: Longs,  # noqa: ARG002  # there is one key
+        kept: Floats,
+        offsets: Longs,
+        arms: Arms,
+        losses: Floats,
+        weights: Floats,
+    ) -> None:
+        """Learn the losses of some arms of each of some decisions, for what was kept of their features."""
+        for row, first, end in zip(kept, offsets[:-1], offsets[1:], strict=True):
+            self.learn(self.kept(row), arms[first:end], losses[first:end], weights[first:end])
 
 
 class Ridge(OneModel):
@@ -250,13 +277,7 @@ class Ridge(OneModel):
         self._learn(*known, arms, losses, weights, self._forgetting)
 
     def learn_many(
-        self,
-        rows: npt.NDArray[np.int64],
-        kept: Floats,
-        offsets: npt.NDArray[np.int64],
-        arms: Arms,
-        losses: Floats,
-        weights: Floats,
+        self, rows: Longs, kept: Floats, offsets: Longs, arms: Arms, losses: Floats, weights: Floats
     ) -> None:
         """Learn the losses of some arms of each of some keys, for what was kept of their features."""
         tables = kept.reshape(rows.size, *self._shape)
@@ -515,6 +536,13 @@ class Several:
         """Let each learn the losses of some arms."""
         for each, part in zip(self._parts, kept, strict=True):
             each.learn(part, arms, losses, weights)
+
+    def learn_many(
+        self, rows: Longs, kept: Floats, offsets: Longs, arms: Arms, losses: Floats, weights: Floats
+    ) -> None:
+        """Let each learn the losses of some arms of each of some decisions."""
+        for each, part in zip(self._parts, self._cut(kept), strict=True):
+            each.learn_many(rows, part, offsets, arms, losses, weights)
 
     def merged(self, parts: list[tuple[Several, npt.NDArray[np.int64]]]) -> Several:
         """Return the only one."""

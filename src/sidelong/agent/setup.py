@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sidelong.agent import advice as advising
 from sidelong.agent.ceiling import read_ceiling
 from sidelong.agent.observers import Observers
 from sidelong.checks import check_flag, check_number, check_whole, short
@@ -87,6 +88,11 @@ class Setup:
         """Return it with more advisers."""
         params, state = self.with_advisers(self.state, len(names))
         return replace(self, params=params, state=state, advisers=self.advisers + names)
+
+    def with_regressors(self, names: tuple[str, ...]) -> Setup:
+        """Return it with regressors that advise under these names, if there are such."""
+        advising.check_names(self.advisers, names)
+        return self.advised(names) if names else self
 
     def with_advisers(self, state: Any, n: int) -> tuple[Any, Any]:
         """Return the constants, and a state, with so many advisers more."""
