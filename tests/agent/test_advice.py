@@ -204,6 +204,29 @@ def test_each_key_of_a_family_is_its_agent_to_the_bit(certificate):
     assert len(family.advisers()) == 9
 
 
+def test_families_and_keys_look_ahead_with_advice_as_their_agents_do():
+    graph = sl.graphs.nested(4).labelled(list("abcd"))
+    family = sl.Family("glance", graph, seed=5)
+    agents = {key: sl.Agent("glance", graph, seed=family.seed_of(key)) for key in ("one", "two")}
+    keys = list(agents)
+    family.add(keys)
+    for _ in range(30):
+        plan = family.ask(keys, advice={"team": ["c", None]})
+        family.tell(plan, np.array([0.9, 0.8, 0.1, 0.7])[plan.reveals])
+        for agent, advice in zip(agents.values(), ("c", None), strict=True):
+            decision = agent.ask(advice={"team": advice})
+            agent.tell(decision, np.array([0.9, 0.8, 0.1, 0.7])[decision.reveals])
+    rows = family.outlook(keys, advice={"team": [2, -1], "new": [None, "d"]})
+    for key, row, advice in zip(keys, rows, ({"team": 2, "new": None}, {"team": None, "new": "d"}), strict=True):
+        looks = row, agents[key].outlook(advice=advice), family[key].outlook(advice=advice)
+        assert len({look.tobytes() for look in looks}) == 1
+    assert (rows != family.outlook(keys)).any()
+    assert family.adviser_names == ("team", "new")  # as for `ask`
+    with pytest.raises(AdviceError, match="is an arm for each of the 2 keys"):
+        family.outlook(keys, advice=[1])
+    assert [agent.round for agent in agents.values()] == [family[key].round for key in keys] == [30, 30]
+
+
 def test_an_adviser_may_come_while_decisions_wait_and_stays_in_files(tmp_path):
     agent = sl.Agent("glance", GRAPH, seed=2)
     family = sl.Family("glance", GRAPH, seed=9)

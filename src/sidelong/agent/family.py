@@ -239,19 +239,29 @@ class Family(Persistent):
         places = rounds.fit(row, places)
         advised = None
         if advice is not None or rounds.setup.incumbent:
-            rows = advising.read_many({} if advice is None else advice, self.graph, listed)
-            advising.check_names(rows, () if rounds.regressor is None else rounds.regressor.advisers)
-            joining = advising.new_names(rounds.setup.learner, rounds.setup.advisers, rows)
-            if rounds.setup.incumbent:
-                shown = [rounds.bank.graphs[place] for place in places.tolist()]
-                advising.check_incumbent(rounds.setup.incumbent, rows, shown, listed)
-            rounds = self._rounds = rounds.advised(joining) if joining else rounds
-            advised = advising.laid_out(rounds.setup.advisers, rows) if rows else None
+            advised = self._read_advice(advice, listed, places)
+            rounds = self._rounds
         if new:
             rounds.add(new)
         if tables is not None and n:
             rounds.keep_features(kind, tables.shape[2])
         return Batch(rounds.setup.tag, listed, *rounds.ask(row, places, self.threads, tables, advised))
+
+    def _read_advice(self, advice: Any, keys: list[Key], places: Integers) -> Floats | None:
+        """Return the advice of all advisers for each key, one after the other; None if there are none.
+
+        New ones join now. The places are those of the graphs that keys play on.
+        """
+        rounds = self._rounds
+        rows = advising.read_many(advice, self.graph, keys)
+        advising.check_names(rows, () if rounds.regressor is None else rounds.regressor.advisers)
+        joining = advising.new_names(rounds.setup.learner, rounds.setup.advisers, rows)
+        if rounds.setup.incumbent:
+            shown = [rounds.bank.graphs[place] for place in places.tolist()]
+            advising.check_incumbent(rounds.setup.incumbent, rows, shown, keys)
+        if joining:
+            rounds = self._rounds = rounds.advised(joining)
+        return advising.laid_out(rounds.setup.advisers, rows) if rows else None
 
     def _read_features(self, x: Any, keys: list[Key]) -> tuple[str, Floats | None]:
         """Return the kind of the features of some keys and a table for each; None if the learner sees none."""
@@ -342,15 +352,19 @@ class Family(Persistent):
         asked = self._rounds.pending.graph[slot]
         return self._rounds.observe(slot, asked if graph is None else self._rounds.bank.told(graph, asked))
 
-    def outlook(self, keys: Iterable[Key], graph: FeedbackGraph | None = None) -> Floats:
+    def outlook(self, keys: Iterable[Key], graph: FeedbackGraph | None = None, advice: Any = None) -> Floats:
         """Return with which probabilities each key would play next, a row for each; NaN if the learner has none.
 
         Args:
             keys: keys that the family has.
             graph: the graph of that round, as for `ask`.
+            advice: the advice for that round, as for `ask`; who is new joins now.
         """
-        row = self._rows(read_keys(keys))
-        return self._rounds.outlook(row, self._rounds.bank.asked(graph, None, row.size))[0]
+        listed = read_keys(keys)
+        row = self._rows(listed)
+        places = self._rounds.bank.asked(graph, None, row.size)
+        advised = None if advice is None else self._read_advice(advice, listed, places)
+        return self._rounds.outlook(row, places, advised)[0]
 
     def _rows(self, keys: list[Key]) -> Integers:
         """Return the rows of keys, or refuse one that the family does not have."""

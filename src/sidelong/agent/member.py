@@ -59,11 +59,13 @@ class Member(OneKey):
         x: Any = None,
     ) -> Decision:
         """Draw an arm, as `Agent.ask` does, or `ContextualAgent.ask` with the features `x`."""
-        if advice is not None:
-            rows = read_one(advice, self._family.graph)
-            advice = {name: row[None] if row.any() else None for name, row in rows.items()}
-        self._family.ask([self.key], graph, available, advice, x=None if x is None else [x])
+        self._family.ask([self.key], graph, available, self._read_advice(advice), x=None if x is None else [x])
         return self._decision(self._slots()[-1])
+
+    def _read_advice(self, advice: Any) -> dict[str, np.ndarray | None] | None:
+        """Return advice, as `Agent.ask` takes it, as `Family.ask` does."""
+        rows = {} if advice is None else read_one(advice, self._family.graph)
+        return None if advice is None else {name: row[None] if row.any() else None for name, row in rows.items()}
 
     def predict(self, x: Any) -> np.ndarray:
         """Return the predicted loss of each arm, as `ContextualAgent.predict` does."""
@@ -98,9 +100,9 @@ class Member(OneKey):
     def _round_of(self, decision: Decision | str) -> int:
         return int(naming.find(self._rounds, [self._name(decision)]).round[0])
 
-    def outlook(self, graph: FeedbackGraph | None = None) -> np.ndarray:
+    def outlook(self, graph: FeedbackGraph | None = None, advice: Any = None) -> np.ndarray:
         """Return the probability of each arm in the key's next round, which is not drawn, as `Agent.outlook` does."""
-        return np.asarray(self._family.outlook([self.key], graph)[0])
+        return np.asarray(self._family.outlook([self.key], graph, self._read_advice(advice))[0])
 
     def estimates(self) -> Estimates:
         """Return what is known about each arm, as `Agent.estimates` does."""
