@@ -1673,8 +1673,10 @@ class GlanceKeys:
         self.gap += max(0.0, float(T @ c) - mix)
         self.H = self.H + c
         y = (self.gap + 1e-6) / math.log(self.H.size)
+        e = np.exp((self.H.min() - self.H) / y)
+        e = 0.99 * e / e.sum() + 0.01 / e.size
         for key in self.keys.values():
-            key.others = list((self.H.min() - self.H) / y)
+            key.others = list(np.log(e))
 
 
 class GlanceWithIncumbent(Glance):

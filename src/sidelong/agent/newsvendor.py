@@ -204,8 +204,8 @@ class Newsvendor:
         advice[:, at] = reference = np.minimum(np.where(np.isnan(blend), usual, blend), MOST_UNITS)
         advice = np.rint(advice)
         asked = [at, *range(at + 1, len(self._names))]
-        dear = self._ledger.dear()[asked]
-        dear[0] = False  # somebody must advise
+        dear = self._ledger.dear(row)[:, asked]
+        dear[:, 0] = False  # somebody must advise
         orders, arms = order_arms.place(np.where(dear, np.nan, advice[:, asked]), reference)
         rows = {}
         for m, arm in zip(asked, arms.T, strict=True):

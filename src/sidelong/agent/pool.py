@@ -6,8 +6,10 @@ AdaHedge over the bold half and the advisers, on what all keys of a `tell` would
     told: c_k = what each would have lost, summed over the keys that are told, in their order
           S += max(0, <T, c> - mix), mix = -y ln sum T_k exp(-c_k / y);  H_k += c_k
 
-The logarithms of these weights are added to those of each key, so that a key begins with what the others know, and goes
-its own way where its own losses say so.
+    a key gives e_k times the weight that its own losses give, e_k ~ (1 - FLOOR) T_k + FLOOR / (M + 1)
+
+So a key begins with what the others know, and goes its own way where its own losses say so. Without the floor it could
+not: the sums of all keys grow faster than its own, and whoever is worse for most would be worse for each.
 """
 
 from __future__ import annotations
@@ -17,6 +19,8 @@ from typing import NamedTuple
 import numpy as np
 
 from sidelong.numerics import exp, log, total
+
+FLOOR = 0.01  # a key that differs pays for about ln(1 / FLOOR) times its own scale until it has found out
 
 
 class PooledTrust(NamedTuple):
@@ -40,7 +44,8 @@ class PooledTrust(NamedTuple):
 
     def log_weights(self) -> np.ndarray:
         """Return the logarithms of the weights, of which the largest is 0."""
-        return np.asarray((self.lost.min() - self.lost) / self._rate)
+        T = (1.0 - FLOOR) * _weigh(self.lost, self._rate)[1] + FLOOR / self.lost.size
+        return np.array([log(float(each)) for each in T / T.max()])
 
     def after(self, c: np.ndarray) -> PooledTrust:
         """Return what is known once it is told what each would have lost with some keys."""

@@ -26,7 +26,8 @@ DAYS, ORDERED, SOLD, OUT_DAYS, OUT_UNITS, KNOWN, GUESS, MOST = range(8)
 #: what was made.
 ADVISED, LOW, HIGH, MORE, BESIDE, FOLLOWED = range(6)
 _POWER, _MEMORY = 8.0, 0.99
-#: Who would have paid at least so much more than was paid, as a share, over so many days, is not followed for now.
+#: Who would have paid at least so much more than was paid, as a share, over so many days, is not followed for now: over
+#: all products of late, and for the product too, if it has so many days.
 _DEAR, _ENOUGH = 0.3, 20.0
 
 
@@ -50,9 +51,12 @@ class Ledger:
         more, paid = self.lately[:, [MORE, BESIDE]].T
         return np.asarray((1.0 + more / (paid + 1e-6)).clip(0.1, 10.0) ** -_POWER)
 
-    def dear(self) -> np.ndarray:
-        """Tell who is dear for sure, whatever was wanted on sold-out days."""
-        return np.asarray((self.lately[:, LOW] > _DEAR * self.lately[:, BESIDE]) & (self.lately[:, ADVISED] >= _ENOUGH))
+    def dear(self, rows: np.ndarray) -> np.ndarray:
+        """Tell who is dear for sure for each of some products, whatever was wanted on sold-out days."""
+        lately, own = self.lately, self.advised[rows]
+        everywhere = (lately[:, ADVISED] >= _ENOUGH) & (lately[:, LOW] > _DEAR * lately[:, BESIDE])
+        here = (own[..., ADVISED] < _ENOUGH) | (own[..., LOW] > _DEAR * own[..., BESIDE])
+        return np.asarray(everywhere & here)
 
     def compare(
         self, made: np.ndarray, sold: np.ndarray, short: np.ndarray, price: np.ndarray, advice: np.ndarray
