@@ -17,10 +17,11 @@ from sidelong.errors import ServiceError
 #: What an experiment keeps of labels.
 MOST_LABELS, LONGEST_LABEL = 10_000, 200
 
-Finite = Annotated[float, Field(allow_inf_nan=False)]
+#: A number: neither a text that looks like one nor true or false.
+Finite = Annotated[float, Field(allow_inf_nan=False, strict=True)]
 Label = Annotated[str, StringConstraints(max_length=LONGEST_LABEL)]
-Cost = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Seconds = Annotated[float, Field(gt=0, le=10**9, allow_inf_nan=False)]
+Cost = Annotated[Finite, Field(gt=0)]
+Seconds = Annotated[Finite, Field(gt=0, le=10**9)]
 Seed = Annotated[int, Field(ge=0, lt=2**64, strict=True)]
 Whole = Annotated[int, Field(ge=0, le=2**31 - 1, strict=True)]
 #: An arm by its number or its label.
@@ -47,7 +48,7 @@ class HoldoutSpec(Part):
     """A share of the rounds that follows an arm."""
 
     arm: ArmName  #: the arm that it follows, by number or label
-    share: Annotated[float, Field(ge=0.001, le=0.5, allow_inf_nan=False)]  #: of the rounds, in the mean
+    share: Annotated[Finite, Field(ge=0.001, le=0.5)]  #: of the rounds, in the mean
 
 
 class StickySpec(Part):
@@ -61,9 +62,7 @@ class Belief(Part):
 
     arm: ArmName  #: which arm, by number or label
     mean: Annotated[Finite, Field(description="what it loses per round, in the scale of feedback")]
-    weight: Annotated[
-        float, Field(ge=0, le=10**6, allow_inf_nan=False, description="how many rounds of evidence that is worth")
-    ]
+    weight: Annotated[Finite, Field(ge=0, le=10**6, description="how many rounds of evidence that is worth")]
 
 
 class LearnedLog(Part):
@@ -126,7 +125,7 @@ class RequestedSpec(Part):
         description="the name of the adviser who decides today, and advises in every decision; what is lost beyond it "
         "is at most the allowance, on average. The learner is glance",
     )
-    allowance: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(
+    allowance: Annotated[Finite, Field(gt=0)] | None = Field(
         None, description="that much, in the scale of feedback, and of each key"
     )
     ceiling: Cost | None = Field(
@@ -135,7 +134,7 @@ class RequestedSpec(Part):
     cost_bounds: Annotated[list[Cost], Field(max_length=MOST_LABELS)] | dict[str, Cost] | None = Field(
         None, description="the most that each arm can cost, in their order or by number or label, for a hard limit"
     )
-    overspend: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = Field(
+    overspend: Annotated[Finite, Field(ge=0)] | None = Field(
         None, description="by how much the total may ever exceed the ceiling times the decisions, with cost_bounds"
     )
     ceiling_over: Literal["key", "all"] = Field(
