@@ -9,6 +9,7 @@ import pytest
 import sidelong as sl
 from service.servers import nursery, server, service
 from sidelong.errors import CostError, LossError, ServiceError
+from sidelong.integrations import gateway as module
 from sidelong.integrations.gateway import Gateway, Loss, ShadowBudget, ask_all
 from sidelong.service.store.kinds import open_database
 from sidelong.service.store.tokens import Tokens
@@ -342,6 +343,42 @@ def test_no_more_decisions_are_prepared_than_are_likely_to_be_taken():
     counts = play(game, names, agent=agent)
     assert counts["told"] == 320
     assert counts["cancelled"] <= 80  # 64 that lie ready at the end, and few that came when there were enough
+
+
+@pytest.mark.parametrize("is_service", [True, False], ids=["service", "agent"])
+def test_what_lies_ready_is_cancelled_before_it_expires_also_while_nobody_asks(
+    is_service, server, service, monkeypatch
+):
+    names = ["large", "small"]
+    graph = sl.graphs.self_loops(2).labelled(names)
+    limit = {"ceiling": 0.002, "cost_bounds": [0.012, 0.0015], "overspend": 5.0}
+    if is_service:
+        service.create("idle", "glance", graph, expire_after=8.0, **limit)  # so that they may lie ready for 4 s
+        where = {"at": server.address, "experiment": "idle"}
+    else:
+        monkeypatch.setattr(module, "_FRESH", 1.0)
+        where = {"agent": sl.Agent("glance", graph, seed=7, **limit)}
+
+    def pending():
+        return service["idle"].state()["counts"]["outstanding"] if is_service else len(where["agent"].pending)
+
+    async def game(gateway):
+        choice = await gateway.decide(names)
+        gateway.tell(choice, {choice.name: 0.5}, "one", {choice.name: 0.001})
+        await until(lambda: gateway._ready[False])
+        assert pending()
+        await until(lambda: not pending())
+
+    counts = play(game, names, **where)
+    assert counts["cancelled"]
+    assert (counts["told"], counts["refused"]) == (1, 0)
+    if is_service:
+        state = service["idle"].state()
+        assert (state["counts"]["cancelled"], state["counts"]["expired"]) == (counts["cancelled"], 0)
+        found = state["spending"]
+    else:
+        found = where["agent"].spending()._asdict()
+    assert (found["decisions"], found["spent"]) == (1, 0.001)
 
 
 def test_advisers_are_asked_at_once_and_those_that_fail_or_hang_are_left_out():

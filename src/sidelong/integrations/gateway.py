@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger("sidelong.gateway")
 _PAUSE = 1.0  # seconds until a service that did not answer is asked again
-_FRESH = 60.0  # seconds for which a decision may lie ready
+_FRESH = 60.0  # seconds for which a decision may lie ready, at most
 _READY = 64  # the most decisions that lie ready
 _EVERY = 0.2  # seconds after which feedback is told
 _UNTOLD = 100_000  # the most feedback that waits
@@ -140,6 +140,7 @@ class Gateway:
         self._arms: dict[str, int] = {}  # the arm of each model that can be played
         self._ready: dict[bool, deque[Choice]] = {False: deque(), True: deque()}  # with and without shadow runs
         self._ready_for: dict[str, int] = {}  # the models, with their arms, that these were made for
+        self._fresh = _FRESH  # seconds for which one may lie there
         self._taken: Counter[bool] = Counter()  # since more were asked for
         self._coming: Counter[bool] = Counter()  # asked for, for these models
         self._silent_until = 0.0
@@ -240,9 +241,8 @@ class Gateway:
         if there != self._ready_for:
             self._give_back()  # they were made for other models
             self._ready_for, self._coming = there, Counter()
+        self._give_back_old()
         ready = self._ready[shadow]
-        while ready and ready[0].made < time.monotonic() - _FRESH:
-            self.cancel(ready.popleft())
         found = ready.popleft() if ready else None
         self._taken[shadow] += 1
         soon = len(ready) + self._coming[shadow]
@@ -262,6 +262,11 @@ class Gateway:
                 self._ready[shadow].append(choice)
             else:
                 self.cancel(choice)
+
+    def _give_back_old(self) -> None:
+        for ready in self._ready.values():
+            while ready and ready[0].made < time.monotonic() - self._fresh:
+                self.cancel(ready.popleft())
 
     def _give_back(self) -> None:
         for ready in self._ready.values():
@@ -384,10 +389,13 @@ class Gateway:
             await self._service.create(self._agent.name, "glance", graph, sticky=self._sticky)
             state = await self._service.do(look)
         self._has_ceiling = state["spending"] is not None
+        if state["expire_after"] is not None:  # the other half is left for the reply
+            self._fresh = min(_FRESH, state["expire_after"] / 2)
         return {str(arm["label"]): bool(arm["retired"]) for arm in state["arms"]["items"]}
 
     async def _deliver(self) -> None:
-        """Cancel what was given up, and tell what came in."""
+        """Cancel what was given up or has lain ready for too long, and tell what came in."""
+        self._give_back_old()
         untold, self._untold = self._untold, {}
         given_up, self._given_up = self._given_up, []
         cancelling = [done(self._agent.cancel(choice.id)) for choice in given_up]
