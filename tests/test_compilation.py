@@ -216,6 +216,46 @@ report()
 """
 
 
+WARM_UP_GLANCE = """
+from sidelong.cli import warm_up
+
+warm_up._compile("glance")
+report()
+"""
+LATER_GLANCE = """
+import sidelong as sl
+
+graph = sl.graphs.nested(4)
+
+
+def play(family, costs=None, **known):
+    plan = family.ask(["a", "b"], **known)
+    n = plan.reveals.size
+    family.tell(plan, [0.5] * n, costs=None if costs is None else [costs] * n)
+    family.estimates()
+    return family
+
+
+play(sl.Family("glance", graph, certificate=True, health=True))["a"].certificate()
+play(sl.Family("glance", graph, pooled=True), advice={"team": [1, 2]}).advisers()
+play(sl.Family("glance", graph, prior={0: (0.1, 3.0)}))
+play(sl.Family("glance", graph, incumbent="team", allowance=4.0), advice={"team": [1, 2]})
+play(sl.Family("glance", graph, ceiling=0.5, cost_bounds=[1.0] * 4, overspend=2.0), costs=0.1)
+for x in ([1.0, 2.0], [[1.0]] * 4):
+    play(sl.Family("glance", graph, regressor="ridge"), x=[x, x])
+    agent = sl.ContextualAgent("glance", graph, certificate=True)
+    decision = agent.ask(x, advice={"team": 1})
+    agent.tell(decision, [1.0] * decision.reveals.size)
+    agent.certificate()
+report()
+"""
+
+
+def test_what_families_and_features_need_of_glance_is_compiled_ahead(tmp_path):
+    assert run(REPORT + WARM_UP_GLANCE, tmp_path, tmp_path / "cache")["compiled"]
+    assert run(REPORT + LATER_GLANCE, tmp_path, tmp_path / "cache")["compiled"] == {}
+
+
 def test_logs_new_arms_and_features_are_compiled_ahead(tmp_path):
     assert run(REPORT + WARM_UP_LOGS, tmp_path, tmp_path / "cache")["compiled"]
     assert run(REPORT + LATER_LOGS, tmp_path, tmp_path / "cache")["compiled"] == {}

@@ -13,7 +13,6 @@ import typer
 from sidelong.cli.completion import learner_names
 
 EXAMPLES = ("sidelong warm-up", "sidelong warm-up exp3.g++ glance")
-_WITH_FEATURES = "squarecb.g"  # which agents with features alone play
 
 
 def warm_up(
@@ -37,11 +36,10 @@ def warm_up(
     from sidelong.learners import catalogue  # noqa: PLC0415
     from sidelong.machine import cores  # noqa: PLC0415
 
-    names = list(dict.fromkeys(learner or [*catalogue.names(), _WITH_FEATURES]))
+    names = list(dict.fromkeys(learner or [*catalogue.names(), *catalogue.names_with_features()]))
     try:
         for name in names:
-            if name != _WITH_FEATURES:
-                catalogue.find(name)
+            catalogue.find(name, features=True)
     except LearnerError as error:
         raise typer.BadParameter(str(error), param_hint="LEARNER") from None
     if jit_is_off() or not is_writable():
@@ -60,8 +58,9 @@ def _compile(name: str) -> tuple[str, float]:
     from sidelong.learners.interface import Need  # noqa: PLC0415
 
     begun = time.monotonic()
-    if name == _WITH_FEATURES:
-        _play_with_features()
+    if name in catalogue.names_seeing_features():
+        _play_with_features(name)
+    if name in catalogue.names_with_features():
         return name, time.monotonic() - begun
     for variant in ({}, *catalogue.find(name).variants):
         needed = catalogue.needs(catalogue.choose(name, variant), variant)
@@ -89,6 +88,8 @@ def _play(name: str, options: dict[str, Any]) -> None:
     graph.observe_probabilities([0.5, 0.5])
     agent.tell(decision, dict.fromkeys(decision.reveals.tolist(), 1.0))  # a repetition is recognised
     agent.health()
+    with contextlib.suppress(SidelongError):  # if it has one
+        agent.certificate()
     with contextlib.suppress(SidelongError):  # nor do all learn logs
         agent.learn({"action": [0, 1], "loss": [1.0, 1.0], "pscore": [0.5, 0.5]})
     with contextlib.suppress(SidelongError):  # nor take new arms
@@ -101,6 +102,11 @@ def _play(name: str, options: dict[str, Any]) -> None:
         family.observe_probabilities(batch)
         family.tell(batch, [1.0] * len(batch.reveals))
         family.estimates()
+    with contextlib.suppress(SidelongError):  # nor do keys of all learn together whom to trust
+        family = sl.Family(name, graph, pooled=True, **options)
+        batch = family.ask([0, 1], advice=[0, 1])
+        family.tell(batch, [1.0] * len(batch.reveals))
+        family.advisers()
     sl.losses.beta([0.5, 0.5], 4)  # to make one needs kernels
     world = sl.losses.switching([0.0, 1.0], at=2)
     sl.simulate(name, graph, world, rounds=2, progress=False, **options)
@@ -109,17 +115,17 @@ def _play(name: str, options: dict[str, Any]) -> None:
         sl.simulate(name, sl.graphs.resampled(2, 0.5), world, rounds=2, progress=False, **options)
 
 
-def _play_with_features() -> None:
+def _play_with_features(name: str) -> None:
     """Play with features, for which the regressor has kernels too: those of all arms, or a row for each."""
     import sidelong as sl  # noqa: PLC0415
 
     for x in ([1.0], [[1.0], [0.5]]):
-        agent = sl.ContextualAgent(_WITH_FEATURES, sl.graphs.complete(2), certificate=True)
+        agent = sl.ContextualAgent(name, sl.graphs.complete(2), certificate=True)
         agent.cancel(agent.ask(x))
         decision = agent.ask(x)
         agent.tell(decision, [1.0, 1.0])
         agent.predict(x)
-    family = sl.Family(_WITH_FEATURES, sl.graphs.complete(2))
+    family = sl.Family(name, sl.graphs.complete(2), regressor="ridge")
     family.cancel(family.ask([0], x=[[1.0]]))
     batch = family.ask([0, 1], x=[[1.0], [0.5]])
     family.observe_probabilities(batch)
