@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import numba
+import numpy as np
 import pytest
 
 import sidelong
@@ -151,6 +152,22 @@ def test_it_is_checked_once(load, tmp_path, monkeypatch):
     module.cache_folder = lambda: None
     with pytest.raises(TypeError):
         module.check()
+
+
+def test_code_that_was_kept_in_another_layout_is_not_read(load, monkeypatch):
+    """That of before there were numbers of layouts, and that of a number which development has used."""
+    module = load()
+    assert module._LAYOUT == 1  # nothing was released yet
+    pair, now = module.pack(module._Pair(np.array([0.5, 0.25]), 3.0, 2)), module._VERSIONS
+    for versions, hits in ((now[:-1], 0), ((*now[:-1], 2), 0), (now, 1)):
+        parts, wholes = module._InMemory(), module._InMemory()
+        for each in (versions, now):
+            monkeypatch.setattr(module, "_VERSIONS", each)
+            part, total = module._two_kernels()
+            code = module.code_key(total.py_func)
+            part._cache, total.whole._cache = module._PartCache(code, parts), module._Cache(code, wholes)
+            assert total.whole.machine_code((module.typeof(pair),))(pair) == 2.25
+        assert sum(total.whole._cache_hits.values()) == hits
 
 
 # Without them

@@ -40,7 +40,7 @@ from sidelong._packed import Packed, pack
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-_LAYOUT = 2  # goes up when code is kept in another way, so that what is on disk is compiled anew
+_LAYOUT = 1  # goes up when code is kept in another way, so that what is on disk is compiled anew
 _VERSIONS = (numba.__version__, llvmlite.__version__, sys.implementation.cache_tag, platform.machine(), _LAYOUT)
 _OPTIONS = {
     "nopython": True,
