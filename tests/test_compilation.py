@@ -251,6 +251,7 @@ report()
 """
 
 
+@pytest.mark.nightly
 def test_what_families_and_features_need_of_glance_is_compiled_ahead(tmp_path):
     assert run(REPORT + WARM_UP_GLANCE, tmp_path, tmp_path / "cache")["compiled"]
     assert run(REPORT + LATER_GLANCE, tmp_path, tmp_path / "cache")["compiled"] == {}
