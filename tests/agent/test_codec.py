@@ -226,7 +226,7 @@ def test_what_is_infinite_in_the_last_round_of_ucb_lp_is_read():
 
 @pytest.mark.parametrize("size", [0, 4])
 def test_a_group_of_models_with_more_or_less_than_it_has_is_refused(size):
-    """Those that part from it would be groups for which there is no room."""
+    """If the sizes of its groups are wrong, more groups come of it than its arrays can hold."""
     header, arrays = a_contextual_agent().contents()
     arrays["regressor.size"] = np.full_like(arrays["regressor.size"], size)
     with pytest.raises(StateFileError, match="a regression whose models are in groups that it does not have"):

@@ -64,8 +64,10 @@ class Member(OneKey):
 
     def _read_advice(self, advice: Any) -> dict[str, np.ndarray | None] | None:
         """Return advice, as `Agent.ask` takes it, as `Family.ask` does."""
-        rows = {} if advice is None else read_one(advice, self._family.graph)
-        return None if advice is None else {name: row[None] if row.any() else None for name, row in rows.items()}
+        if advice is None:
+            return None
+        rows = read_one(advice, self._family.graph)
+        return {name: row[None] if row.any() else None for name, row in rows.items()}
 
     def predict(self, x: Any) -> np.ndarray:
         """Return the predicted loss of each arm, as `ContextualAgent.predict` does."""
